@@ -1,11 +1,13 @@
 let waiting: (() => void)[] = [];
 
 /**
- * Calls `fn` when no promise continuation is left to run. A program that waits only for steps has then done all that it can
- * do with the results that it was given. Many calls share one turn.
+ * Calls `fn` when all promise callbacks that are ready have run. By then the program has reacted to every
+ * step result that it was given. Functions that are passed in the same turn of the event loop are called
+ * together.
  */
 export function afterMicrotasks(fn: () => void): void {
-  // Node runs its tick queue when the microtask queue is empty, so that a tick requested in a microtask runs after all others.
+  // Node runs the `nextTick` queue when the microtask queue is empty. So a tick that is requested in a
+  // microtask runs after all other microtasks.
   if (waiting.push(fn) === 1) queueMicrotask(() => process.nextTick(callAll));
 }
 

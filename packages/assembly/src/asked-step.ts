@@ -4,16 +4,16 @@ import type { Scope } from './program-scope.ts';
 import { childSignal, type StepRequest, type Underway } from './run-port.ts';
 import type { StepContext } from './step.ts';
 
-/** A step that the program has asked for, and that has not answered yet. */
+/** A step that the program has asked for, and whose promise is still pending. */
 export class AskedStep implements Underway {
   readonly path: string;
   readonly name: string;
   readonly scope: Scope;
   readonly request: StepRequest;
   readonly record: StoredStep | undefined;
-  /** Set while it waits for a time. */
+  /** Set while the step waits for a time: a sleep, a backoff, or the timeout of a wait for a signal. */
   timer: Timer | undefined;
-  /** The signal that completes it. */
+  /** The name of the signal that completes this step; `undefined` for a step that waits for no signal. */
   readonly signal: string | undefined;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
@@ -21,13 +21,19 @@ export class AskedStep implements Underway {
   attempts: number;
   story: readonly AttemptRecord[];
   previousDelayMs = 0;
-  /** When it goes on, on the scale of `Clock.now`; Infinity: by a signal only. */
+  /**
+   * When the step can continue, on the scale of `Clock.now`. Infinity: it waits for a signal and has no
+   * timeout.
+   */
   readyAt = Infinity;
-  /** Made when the signal is first read. */
+  /** Created when the step function first reads `context.signal`. */
   controller: AbortController | undefined;
-  /** Why its signal aborts; `undefined`: it does not. */
+  /** Why the step's abort signal is aborted; `undefined`: it is not aborted. */
   aborted: { readonly reason: unknown } | undefined;
-  /** The real error of the last attempt. */
+  /**
+   * The error object that the last attempt threw. It exists only in this process: the store keeps only a note
+   * of it.
+   */
   error: unknown;
 
   constructor(
@@ -53,7 +59,10 @@ export class AskedStep implements Underway {
   }
 }
 
-/** What the function of a step is given. Most functions do not read `signal`, so that it is made when they do. */
+/**
+ * The argument of a step function. Most functions never read `signal`, so its AbortController is created on
+ * the first read.
+ */
 export class AttemptContext implements StepContext {
   readonly key: string;
   readonly attempt: number;

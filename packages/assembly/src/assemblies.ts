@@ -48,34 +48,49 @@ import { assertNotify, type Notify, noticeStarts } from './webhook.ts';
 import { type WebhookOptions, webhooks } from './webhook-program.ts';
 import { programKey, Worker } from './worker.ts';
 
-/** The options of `assemblies`. `engine` and `programs` are required. */
+/** The options of `assemblies()`. `engine` and `programs` are required. */
 export interface AssembliesOptions<Tx = unknown> {
-  /** The store. It must have a journal, as SQLite, PostgreSQL and memory have. Required. */
+  /** The store. It must have a journal; the SQLite, PostgreSQL and memory engines have one. Required. */
   readonly engine: Pick<Engine<Tx>, 'name' | 'journal' | 'controls' | 'sweep'>;
-  /** All programs that this process runs, each version of them. Required. */
+  /**
+   * All programs that this process can run. List each version of a program that still has unfinished
+   * assemblies. Required.
+   */
   // biome-ignore lint/suspicious/noExplicitAny: programs of any input and result
   readonly programs: readonly Program<any, any, Tx>[];
   /** The most assemblies that run in this process at the same time. Default: `100`. */
   readonly concurrency?: number | undefined;
-  /** How long a dead worker keeps what it has. Default: `30s`. */
+  /**
+   * How long a lease lasts. If a worker dies, other workers take its assemblies within this time. Default:
+   * `30s`.
+   */
   readonly lease?: Duration | undefined;
-  /** Waits up to this long pass in the process, longer ones in the store only. Default: `5s`. */
+  /**
+   * A wait of up to this length keeps the assembly in memory. For a longer wait the assembly is written to
+   * the store and unloaded. Default: `5s`.
+   */
   readonly hold?: Duration | undefined;
-  /** How long steps may still run when the worker is stopped. Default: `10s`. */
+  /** How long running steps may continue after the worker or their assembly is stopped. Default: `10s`. */
   readonly grace?: Duration | undefined;
-  /** An assembly with which this many workers died in a row is parked. Default: `3`. */
+  /** An assembly is parked if this many workers died in a row while they ran it. Default: `3`. */
   readonly deathsMax?: number | undefined;
-  /** Limits of queues by name. Default: none. */
+  /** The limits of each queue, by the name of the queue. Default: none. */
   readonly queues?: Readonly<Record<string, QueueLimits>> | undefined;
-  /** Assemblies that are started again and again. Default: none. */
+  /** Assemblies that are started at regular times, by a cron expression. Default: none. */
   readonly schedules?: readonly Schedule[] | undefined;
-  /** How URLs of `notify` are called and signed. Default: without secrets. */
+  /**
+   * How the URLs of `notify` are called, and the secrets with which the messages are signed. Default: without
+   * secrets.
+   */
   readonly webhooks?: WebhookOptions | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for all waits and timeouts. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
-  /** Called when a call of the store failed. It is tried again. Default: none. */
+  /**
+   * Called when background work failed, such as a call of the store. Calls of the store are tried again.
+   * Default: none.
+   */
   readonly onFailure?: ((what: string, error: unknown) => void) | undefined;
 }
 
@@ -95,39 +110,59 @@ const known: Readonly<Record<keyof AssembliesOptions, true>> = {
   onFailure: true,
 };
 
-/** What one start can say beside its input. With an `id` that exists already, nothing is started twice. */
+/**
+ * The options of one start, beside the input. If an assembly with this `id` exists, no second one is started.
+ */
 export interface StartOptions {
-  /** The tracking number. A second start with the same id gives the first assembly. Default: a new id. */
+  /**
+   * The tracking number of the assembly. A second start with the same id returns the existing assembly.
+   * Default: a new id.
+   */
   readonly id?: string | undefined;
-  /** How long the customer waits: a duration, or a class that the program names. Default: that of the program. */
+  /**
+   * How long the customer waits: a duration, or the name of a patience class of the program. Default: that of
+   * the program.
+   */
   readonly patience?: Duration | string | undefined;
-  /** A function that is called in this process, or a URL that is called by whichever process knows. Default: none. */
+  /**
+   * What gets the notices: a function, which is called in this process, or a URL, which any process may
+   * call. Default: none.
+   */
   readonly notify?: ((notice: Notice) => void) | Notify | undefined;
-  /** The queue whose limits apply. Default: none. */
+  /** The name of the queue whose limits apply to this assembly. Default: none. */
   readonly queue?: string | undefined;
-  /** The key by which limits of the queue apply. Default: none. */
+  /** Limits of the queue that count per key count this assembly under this key. Default: none. */
   readonly key?: string | undefined;
   /** The tenant of the assembly, for lists and filters. Default: none. */
   readonly tenant?: string | undefined;
-  /** Begins this much later. Default: at once. */
+  /** How long after the start the first step begins. Default: at once. */
   readonly delay?: Duration | undefined;
 }
 
-/** One assembly, by its tracking number. */
+/** Controls one assembly, which is identified by its id (the tracking number). */
 export interface AssemblyHandle<Result = unknown> {
   readonly id: string;
-  /** True: `start` has found an assembly of this id. */
+  /** True: an assembly with this id existed before, so `start` started no other one. */
   readonly repeated: boolean;
   status(): Promise<AssemblyStatus>;
-  /** Waits for the end. Throws an `AssemblyStoppedError` if it was stopped, and the signal's reason if that aborts. */
+  /**
+   * Resolves with the result when the assembly ends. Rejects with an `AssemblyStoppedError` if the assembly
+   * was stopped, and with the abort reason if `options.signal` aborts.
+   */
   result(options?: { readonly signal?: AbortSignal }): Promise<Result>;
-  /** Stops it, and compensates what was done; also after its end. Throws if it is committed. */
+  /**
+   * Stops the assembly and compensates the steps that are done, even if the assembly has ended. Throws if a
+   * `pivot` step is done, because then the assembly is committed.
+   */
   cancel(reason: string, who?: string): Promise<void>;
-  /** Sends a signal. With the same `id` it is sent once. False: it has ended. */
+  /**
+   * Sends a signal to the assembly. Two signals with the same `id` count as one. Returns false if the
+   * assembly has ended.
+   */
   signal(name: string, payload?: unknown, options?: { readonly id?: string }): Promise<boolean>;
-  /** The customer agrees to wait for this long from now. */
+  /** Sets the customer's patience to this duration, counted from now. */
   extend(patience: Duration): Promise<void>;
-  /** Gives what happens until the end. */
+  /** Yields a notice for each change of the assembly, until the assembly ends. */
   follow(options?: {
     readonly after?: number;
     readonly signal?: AbortSignal;
@@ -142,21 +177,24 @@ export interface Inspection {
   readonly signals: readonly StoredSignal[];
 }
 
-/** What a person may change in an assembly that no worker has. */
+/** What an operator may change in an assembly while no worker runs it. */
 export interface AssemblyEdit {
   readonly input?: unknown;
-  /** Results by the paths of their steps: these steps count as done. */
+  /** Results by step path. A step with a result here counts as done. */
   readonly results?: Readonly<Record<string, unknown>>;
 }
 
-/** Starts assemblies and looks after them. It runs their steps only between `run` and `stop`. */
+/** Starts and controls assemblies. This process runs steps of assemblies only between `run` and `stop`. */
 export interface Assemblies<Tx = unknown> {
   readonly journal: Journal<Tx>;
-  /** The name of this worker. */
+  /** The name of the worker in this process. */
   readonly worker: string;
-  /** Takes part in the work from now on. */
+  /** From this call on, this process leases assemblies and runs their steps. */
   run(): Promise<void>;
-  /** Begins nothing more, and gives back what this process has. Steps may run until the end of `grace`. */
+  /**
+   * Begins no more steps, and releases the leases of this process. Running steps may continue until `grace`
+   * ends.
+   */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
 
   start<Input, Result>(
@@ -164,30 +202,40 @@ export interface Assemblies<Tx = unknown> {
     input: Input,
     options?: StartOptions,
   ): Promise<AssemblyHandle<Result>>;
-  /** Starts an assembly if the caller's transaction commits. */
+  /**
+   * Starts an assembly within a transaction of the caller: if the transaction rolls back, the assembly does
+   * not exist.
+   */
   startWithin<Input, Result>(
     tx: Tx,
     program: Program<Input, Result, Tx>,
     input: Input,
     options?: StartOptions,
   ): StartResult | Promise<StartResult>;
-  /** The handle of an assembly. Nothing is read: an id that does not exist is found by the first call. */
+  /**
+   * Returns the handle of an assembly without reading the store. If the id does not exist, the first call on
+   * the handle throws.
+   */
   get<Result = unknown>(id: string): AssemblyHandle<Result>;
 
   list(filter: AssemblyFilter, page?: PageRequest): Promise<Page<StoredAssembly>>;
   inspect(id: string): Promise<Inspection>;
-  /** Changes the input or results of steps. */
+  /** Replaces the input, or results of steps. */
   edit(id: string, edit: AssemblyEdit, act: Act): Promise<void>;
   /**
-   * Lets a parked assembly go on from the step that failed. With `version` it goes on under another program; with
-   * `acceptChange` recorded results are given by name, although the program has changed.
+   * Continues a parked assembly at the step that failed. `version`: continue with this version of the
+   * program. `acceptChange`: the program asks for other steps than those on record; match results to steps by
+   * name only.
    */
   resume(
     id: string,
     act: Act,
     options?: { readonly version?: number; readonly acceptChange?: boolean },
   ): Promise<void>;
-  /** Starts a copy that has the results of all steps before `from`. Returns its id. */
+  /**
+   * Starts a copy of the assembly. The copy keeps the results of the steps before `from`, or of all steps
+   * that are done if `from` is not given. Returns the id of the copy.
+   */
   fork(
     id: string,
     act: Act,
@@ -205,9 +253,9 @@ export interface Assemblies<Tx = unknown> {
 export interface AssembliesState {
   readonly worker: string;
   readonly isRunning: boolean;
-  /** How many assemblies this process has. */
+  /** The number of assemblies that this process runs. */
   readonly leased: number;
-  /** How many calls have recorded progress. */
+  /** How many calls of `journal.record` this process has made. */
   readonly recordCalls: number;
 }
 
@@ -215,7 +263,9 @@ const sweepEveryMs = 10 * 60 * 1000;
 const sweepAgainMs = 100;
 const sweptTogether = 1000;
 
-/** Runs programs of several steps on a store, and lets people follow and control them. */
+/**
+ * Runs programs of several steps, keeps their progress in a store, and lets people follow and control them.
+ */
 export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemblies<Tx> {
   assertKnownFields(known, options);
   const { engine, clock = systemClock, random = systemRandom, concurrency = 100, deathsMax = 3 } = options;
@@ -259,7 +309,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
 
   const sweepTimer = new Timer(clock, () => void sweep());
 
-  /** Removes what was kept long enough, a bounded part at a time. */
+  /** Deletes ended assemblies whose retention time (`keep`) is over, at most `sweptTogether` in one call. */
   async function sweep(): Promise<void> {
     const swept = await engine.sweep(sweptTogether).catch((error: unknown) => {
       onFailure('sweep', error);
@@ -368,7 +418,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
       }
       signal?.addEventListener('abort', aborted);
       local.set(id, [...(local.get(id) ?? []), ended]);
-      // What runs in this process tells its end by itself.
+      // If the assembly runs in this process, `onEnd` of the worker calls `ended`. Otherwise watch the store.
       if (!worker.has(id)) watch();
     });
   }
@@ -460,7 +510,8 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
       const { parked, state, settings } = await storedOf(id);
       if (state !== 'parked' || !parked) throw new AssemblyStateError(id, `is ${state}, and not parked`);
       const steps = await allSteps(journal as Journal, id);
-      // Only a failure is forgotten: a result that a person has put in its place stays.
+      // Delete only records of failed steps, so that these steps run again. A result that an operator has set
+      // by `edit` stays.
       const failed = steps.filter((step) => step.state === 'failed' && parked.paths.includes(step.path));
       const lenient: AssemblySettings = { ...readSettings(settings), lenient: true };
       await change(
@@ -511,7 +562,10 @@ function programsOf(given: readonly Program[]): Map<string, Program> {
   return programs;
 }
 
-/** What a claim would give for an assembly that has just been started. */
+/**
+ * Builds what `journal.claim` would return for an assembly that was started a moment ago. This saves one
+ * read.
+ */
 function claimedOf(
   start: NewAssembly,
   lease: ClaimedAssembly['lease'],

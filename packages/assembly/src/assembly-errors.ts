@@ -2,17 +2,17 @@ import type { AttemptRecord, ErrorNote, StopNote } from '@holdfast/contracts';
 import { HoldfastError } from 'holdfast';
 
 /**
- * A step was given up on. The program gets this error each time it runs, with the same data; `cause` is the real error as
- * long as the process lives in which it was thrown.
+ * A step failed, and no more attempts are made. The program gets this error with the same data in each run.
+ * `cause` is the error object that the step threw; it exists only in the process in which it was thrown.
  */
 export class StepFailedError extends HoldfastError {
   /** The path of the step. */
   declare readonly step: string;
-  /** Why there are no more attempts: a stop reason of `holdfast`. */
+  /** The stop reason: why there are no more attempts. */
   declare readonly because: string;
   declare readonly note: ErrorNote | undefined;
   declare readonly story: readonly AttemptRecord[];
-  /** Other steps of the same `all` or `each` that failed as well. */
+  /** The errors of other failed steps in the same `all` or `each`. */
   readonly also: StepFailedError[] = [];
 
   constructor(
@@ -35,7 +35,10 @@ export class StepFailedError extends HoldfastError {
   }
 }
 
-/** Two steps of one name are under way in one scope: after a crash nobody could tell them apart. */
+/**
+ * Two steps with the same name run at the same time in one scope. After a crash their records could not be
+ * told apart.
+ */
 export class AmbiguousStepError extends HoldfastError {
   constructor(path: string) {
     super(
@@ -52,16 +55,16 @@ export class CheckFailedError extends HoldfastError {
   }
 }
 
-/** No signal came in time. */
+/** The awaited signal did not arrive before the wait timed out. */
 export class SignalTimeoutError extends HoldfastError {
   constructor(signal: string) {
     super('HOLDFAST_SIGNAL_TIMEOUT', `no signal ${signal} came in time`);
   }
 }
 
-/** The program asks for other steps than those on record. */
+/** The code of the program has changed: it asks for other steps than those on record. */
 export class ProgramChangedError extends HoldfastError {
-  /** The path on record that the program does not ask for. */
+  /** The path of a recorded step that the program did not ask for, or asked for as another kind of step. */
   declare readonly step: string;
 
   constructor(program: string, step: string, what: string) {
@@ -70,7 +73,7 @@ export class ProgramChangedError extends HoldfastError {
   }
 }
 
-/** The assembly has stopped before its end, and has compensated what was done. */
+/** The assembly was stopped before its end, and its finished steps were compensated. */
 export class AssemblyStoppedError extends HoldfastError {
   declare readonly id: string;
   declare readonly stop: StopNote;
@@ -82,28 +85,31 @@ export class AssemblyStoppedError extends HoldfastError {
   }
 }
 
-/** The id was used before, for another program or input. */
+/** An assembly with this id exists, but it was started with another program or input. */
 export class MismatchError extends HoldfastError {
   constructor(id: string) {
     super('HOLDFAST_ASSEMBLY_MISMATCH', `assembly ${id} was started before with another program or input`);
   }
 }
 
-/** No assembly has this id: it was never started, or its record has been removed since. */
+/** No assembly has this id: it was never started, or its record was deleted after its retention time. */
 export class UnknownAssemblyError extends HoldfastError {
   constructor(id: string) {
     super('HOLDFAST_ASSEMBLY_UNKNOWN', `there is no assembly ${id}`);
   }
 }
 
-/** What was asked for is not possible in the state of the assembly. */
+/** The requested operation is not possible in the present state of the assembly. */
 export class AssemblyStateError extends HoldfastError {
   constructor(id: string, message: string) {
     super('HOLDFAST_ASSEMBLY_STATE', `assembly ${id} ${message}`);
   }
 }
 
-/** The reason of the signal of a step: the work is cancelled, out of time, or has passed to another worker. */
+/**
+ * The abort reason of a step's signal. The assembly was cancelled or out of time, another branch won the
+ * race, or another worker has the lease.
+ */
 export class StepAbortedError extends HoldfastError {
   constructor(because: string) {
     super('HOLDFAST_STEP_ABORTED', `the step was aborted: ${because}`);

@@ -1,15 +1,20 @@
 import type { Notify } from './webhook.ts';
 
-/** What the runtime keeps with an assembly: the engine stores it as a text. */
+/** Settings of one assembly. The engine stores them with the assembly, as a JSON text. */
 export interface AssemblySettings {
-  /** The names of the main steps, for "step 2 of 4". */
+  /**
+   * The names of the main steps, from the program's `plan` option. The status text uses them: "step 2 of 4".
+   */
   readonly plan?: readonly string[] | undefined;
-  /** The class of patience that was chosen. */
+  /** The name of the patience class that was chosen at the start. */
   readonly class?: string | undefined;
-  /** The assembly that has started this one, and the path of its step. */
+  /** For a child: the id of the assembly that started it, and the path of the step that did. */
   readonly parent?: { readonly id: string; readonly path: string } | undefined;
   readonly notify?: Notify | undefined;
-  /** True: a person has accepted that the program was changed, so that results are given by name. */
+  /**
+   * True: an operator has accepted a change of the program. Recorded results are then matched to steps by
+   * name only.
+   */
   readonly lenient?: boolean | undefined;
 }
 

@@ -2,8 +2,9 @@ import type { StoredAssembly, StoredStep } from '@holdfast/contracts';
 import { readSettings } from './assembly-settings.ts';
 
 /**
- * Where an assembly is, for the customer. `accepted`: nothing was done yet. `waiting`: for a time, a retry, a signal or a
- * child. `back-order`: the customer is asked to wait longer. `parked`: a person is looking at it. `compensating`: what was done is being undone.
+ * The state of an assembly, as the customer sees it. `accepted`: nothing was done yet. `waiting`: it waits
+ * for a time, a retry, a signal or a child. `back-order`: the customer is asked to wait longer. `parked`: it
+ * waits for an operator. `compensating`: finished steps are being undone.
  */
 export type StatusState =
   | 'accepted'
@@ -15,10 +16,13 @@ export type StatusState =
   | 'done'
   | 'stopped';
 
-/** With these words the reason of a wait begins for which the customer is asked to wait longer. */
+/**
+ * The prefix of `because` for a wait with `backOrder`: the status is `back-order` if `because` starts with
+ * it.
+ */
 export const backOrderWords = 'back order: ';
 
-/** What a customer is told about an assembly: one sentence, and the numbers behind it. */
+/** What a customer may know about an assembly: one sentence, and the facts of which the sentence is made. */
 export interface AssemblyStatus {
   readonly id: string;
   readonly name: string;
@@ -27,28 +31,28 @@ export interface AssemblyStatus {
   /** One sentence for the customer: "step 2 of 4, trying again in 3 s". */
   readonly text: string;
   readonly progress: Progress;
-  /** What it waits for, in words. */
+  /** What the assembly waits for, as text for the customer. */
   readonly because: string | undefined;
-  /** Why it has stopped, or is parked. */
+  /** Why the assembly was stopped; `undefined` if it was not. */
   readonly stop: StoredAssembly['stop'];
   readonly parked: StoredAssembly['parked'];
-  /** The class of patience that was chosen at the start. */
+  /** The name of the patience class that was chosen at the start. */
   readonly patienceClass: string | undefined;
-  /** Ms until the customer's patience ends; Infinity without a limit. */
+  /** Ms until the customer's patience ends; Infinity if there is no limit. */
   readonly patienceLeftMs: number;
-  /** Ms until the next thing is due; `undefined` if that is not known. */
+  /** Ms until the next retry, end of a sleep or other due time; `undefined` if no time is known. */
   readonly nextInMs: number | undefined;
   readonly acceptedAt: number;
   readonly endedAt: number | undefined;
 }
 
-/** How far an assembly is. `of` is known only for a program with a plan. */
+/** The progress of an assembly. `of` is known only if the program has a `plan`. */
 export interface Progress {
-  /** The number of steps that are done. */
+  /** The number of finished steps. If the program has a `plan`, only steps in the plan count. */
   readonly done: number;
-  /** The number of steps of the program's `plan`; `undefined` without one. */
+  /** The number of steps in the program's `plan`; `undefined` if it has no plan. */
   readonly of: number | undefined;
-  /** The steps that are under way, with their attempts. */
+  /** The steps that wait or will be retried, with the number of their attempts so far. */
   readonly current: readonly {
     readonly step: string;
     readonly attempts: number;
@@ -56,7 +60,7 @@ export interface Progress {
   }[];
 }
 
-/** Makes the status of an assembly from what is stored. */
+/** Computes the status of an assembly from its stored record and its stored steps. */
 export function statusOf(stored: StoredAssembly, steps: readonly StoredStep[], now: number): AssemblyStatus {
   const { id, name, version, stop, parked, acceptedAt, endedAt, expiresAt = Infinity } = stored;
   const { plan, class: patienceClass } = readSettings(stored.settings);

@@ -2,7 +2,7 @@ import { type Duration, durationMs, OptionsError } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import type { Step } from './step.ts';
 
-/** A program of several steps. The same program is run for many assemblies. */
+/** A program: an async function that does its work in steps. Each assembly is one execution of a program. */
 export interface Program<Input = unknown, Result = unknown, Tx = unknown> {
   readonly name: string;
   readonly version: number;
@@ -10,23 +10,26 @@ export interface Program<Input = unknown, Result = unknown, Tx = unknown> {
   readonly run: (step: Step<Tx>, input: Input) => Result | PromiseLike<Result>;
 }
 
-/** The options of a program, the same for all assemblies of it. */
+/** The options of a program. They apply to each assembly of the program. */
 export interface AssemblyOptions {
-  /** An assembly keeps the version with which it began. Versions can run side by side. Default: `1`. */
+  /**
+   * The version of the program. An assembly keeps the version with which it was started; a process can run
+   * several versions. Default: `1`.
+   */
   readonly version?: number | undefined;
   /**
-   * How long the customer waits, if `start` does not say: a duration, or one for each class of customers. Default: no
-   * limit.
+   * How long the customer waits if `start` does not say it: one duration, or a duration for each class of
+   * customers. Default: no limit.
    */
   readonly patience?: Duration | Readonly<Record<string, Duration>> | undefined;
   /**
-   * What becomes of an assembly with an error that the program does not catch. `park`: it waits for people. `undo`: it
-   * is compensated. Default: `park`.
+   * What happens when the program throws. `park`: the assembly waits for an operator. `undo`: finished steps
+   * are compensated. Default: `park`.
    */
   readonly onFailure?: 'park' | 'undo' | undefined;
-  /** The names of the main steps, for "step 2 of 4". Default: none. */
+  /** The names of the main steps, so that the status can say "step 2 of 4". Default: none. */
   readonly plan?: readonly string[] | undefined;
-  /** How long an assembly is kept after its end. Default: 30 days. */
+  /** How long the record of an assembly is kept after the assembly has ended. Default: 30 days. */
   readonly keep?: Duration | undefined;
 }
 
@@ -41,8 +44,9 @@ const known: Readonly<Record<keyof AssemblyOptions, true>> = {
 };
 
 /**
- * Declares work of several steps. The program runs from its beginning whenever it goes on; finished steps answer from the
- * record. So effects, waits, time and chance belong in steps.
+ * Declares a program of several steps. After a wait or a crash the program runs again from its beginning, and
+ * each finished step returns its recorded result. So put side effects, waits, the time and random numbers
+ * into steps.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a program may take the transaction type of any engine
 export function assembly<Input, Result, Tx = any>(
@@ -69,7 +73,10 @@ export function assembly<Input, Result, Tx = any>(
   return { name, version, options, run: fn as Program<Input, Awaited<Result>, Tx>['run'] };
 }
 
-/** The patience of a start: a class of the program, a duration, or what the program says. */
+/**
+ * Returns the patience of one start. `given` is a duration or the name of a patience class; without `given`
+ * the program's own duration applies.
+ */
 export function patienceOf(
   { options, name }: Program,
   given: Duration | string | undefined,

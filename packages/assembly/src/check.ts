@@ -19,7 +19,7 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** A schema, or a function that throws or returns false for a bad value. */
+/** A Standard Schema, or a function that throws or returns false for a bad value. */
 export type Check<T = unknown> = StandardSchema<T> | ((value: T) => unknown);
 
 const issuesMax = 20;
@@ -32,8 +32,8 @@ export function assertCheck(path: string, check: unknown): void {
 }
 
 /**
- * Returns the value as the schema transforms it. Throws a `CheckFailedError` if it does not pass. Returns a promise only if
- * the check is asynchronous.
+ * Checks a value. Returns the value, as transformed by the schema, or throws a `CheckFailedError`. Returns a
+ * promise only if the check is asynchronous.
  */
 export function checked<T>(step: string, check: Check<T>, value: unknown): T | Promise<T> {
   if (typeof check === 'function') {

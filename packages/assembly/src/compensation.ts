@@ -7,7 +7,7 @@ import type { StepContext, Undo, UndoContext } from './step.ts';
 import { type PolicyEnvironment, undoPolicy } from './step-policy.ts';
 import { fromStored } from './stored-value.ts';
 
-/** A step that is to be compensated. */
+/** A step that must be compensated. */
 export interface Compensation {
   readonly path: string;
   readonly kind: StepKind;
@@ -18,8 +18,9 @@ export interface Compensation {
 }
 
 /**
- * Returns what must be compensated, the latest first. A step that is done, or that may have had its effect: one that was
- * begun, or whose last attempt failed without an answer. `mayHaveBegun`: also the next steps, of which nothing is on record.
+ * Returns the steps that must be compensated, the latest first: steps that are done, and steps whose outcome
+ * is unknown because an attempt was begun or failed without an answer. `mayHaveBegun`: also include steps
+ * that have no record.
  */
 export function compensationsIn(
   steps: readonly Underway[],
@@ -39,7 +40,8 @@ export function compensationsIn(
 
 function outcomeOf({ state, kind, story }: StoredStep): Compensation['outcome'] | undefined {
   if (state === 'done' || kind === 'child') return 'done';
-  // A transaction without a record has not happened, and a fatal error is an answer: it was not done.
+  // A transaction that is not recorded as done was rolled back. A fatal error is an answer of the other
+  // system: the step had no effect. Neither must be compensated.
   if (kind === 'transaction' || (state === 'failed' && story?.at(-1)?.class === 'fatal')) return undefined;
   return 'unknown';
 }
@@ -53,7 +55,10 @@ export interface CompensationRun {
   readonly environment: PolicyEnvironment;
 }
 
-/** Runs compensations one after the other. They are steps like others: recorded, retried, and not repeated. */
+/**
+ * Runs the compensations one after the other. Each runs as a step: it is recorded and retried, and does not
+ * run again after it is done.
+ */
 export async function compensationProgram(compensation: CompensationRun): Promise<void> {
   for (const each of compensation.found) {
     if (each.kind === 'child') await stopChild(compensation, each);
@@ -73,7 +78,7 @@ async function undoStep({ run, root, id, environment }: CompensationRun, each: C
       policy: undoPolicy(each.undoPolicy as never, environment),
       fn: async (context: StepContext) => {
         const undoContext: UndoContext = { ...context, outcome, stepKey };
-        // What a compensation returns is of no use to anybody, and need not be storable.
+        // Do not return the result of `undo`: nothing reads it, and it might not be storable as JSON.
         await undo!(result as never, undoContext);
       },
     },
@@ -81,7 +86,7 @@ async function undoStep({ run, root, id, environment }: CompensationRun, each: C
   );
 }
 
-/** Asks a child to stop, and waits until it has compensated. */
+/** Asks a child assembly to stop, and waits until the child has compensated its own steps. */
 async function stopChild(
   { run, root, id, journal, environment }: CompensationRun,
   each: Compensation,

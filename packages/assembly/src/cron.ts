@@ -1,10 +1,13 @@
 import { OptionsError } from 'holdfast';
 
-/** A time of day at which a schedule is due. */
+/** One due time of a schedule. */
 export interface Occurrence {
-  /** Epoch ms. */
+  /** The due time, epoch ms. */
   readonly at: number;
-  /** The local time, to the minute: `2026-10-25T01:30`. An hour that a clock shows twice is one occurrence. */
+  /**
+   * The due time in local time, to the minute: `2026-10-25T01:30`. If the clock is set back, this local time
+   * occurs twice; both have the same text and count as one occurrence.
+   */
   readonly local: string;
 }
 
@@ -19,20 +22,26 @@ interface Parts {
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-/** February 29 on a given weekday comes within 40 years. */
+/**
+ * How far ahead `after` searches. The rarest schedule, February 29 on a given weekday, occurs at least once
+ * in 40 years.
+ */
 const searchMaxMs = 41 * 366 * 24 * hourMs;
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const weekdays = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
-/** The times of a cron expression with five fields: minute, hour, day of the month, month, weekday. */
+/** The due times of a cron expression with five fields: minute, hour, day of the month, month, weekday. */
 export class Cron {
   readonly #minutes: ReadonlySet<number>;
   readonly #hours: ReadonlySet<number>;
   readonly #days: ReadonlySet<number>;
   readonly #months: ReadonlySet<number>;
   readonly #weekdays: ReadonlySet<number>;
-  /** As in every cron: if both days are given, one of them is enough. */
+  /**
+   * True if both the day of the month and the weekday are restricted. Then one match is enough, as in other
+   * crons.
+   */
   readonly #isEitherDay: boolean;
   readonly #partsOf: (at: number) => Parts;
 
@@ -49,14 +58,15 @@ export class Cron {
     this.#partsOf = partsIn(timeZone);
   }
 
-  /** The first occurrence after a time; `undefined` if there is none, such as February 30. */
+  /** Returns the first occurrence after `time`; `undefined` if there is none, as for February 30. */
   after(time: number): Occurrence | undefined {
     let at = (Math.floor(time / minuteMs) + 1) * minuteMs;
     for (const end = at + searchMaxMs; at < end; ) {
       const parts = this.#partsOf(at);
       const restOfHourMs = (60 - parts.minute) * minuteMs;
       if (!this.#months.has(parts.month) || !this.#isDay(parts)) {
-        // To the next midnight, or an hour before it where the day is longer: the loop goes on from there.
+        // Skip to the hour before the next midnight, and from there hour by hour. A day in which the clock
+        // changes can be one hour shorter.
         at += Math.max(restOfHourMs, (23 - parts.hour) * hourMs + restOfHourMs - hourMs);
       } else if (!this.#hours.has(parts.hour)) at += restOfHourMs;
       else if (!this.#minutes.has(parts.minute)) at += minuteMs;
@@ -65,7 +75,7 @@ export class Cron {
     return undefined;
   }
 
-  /** The last occurrence at or before a time, at most a year ago. */
+  /** Returns the last occurrence at or before `time`, or `undefined` if there is none within a year. */
   latest(time: number): Occurrence | undefined {
     for (const windowMs of [hourMs, 24 * hourMs, 32 * 24 * hourMs, 366 * 24 * hourMs]) {
       let found: Occurrence | undefined;

@@ -31,19 +31,22 @@ export interface ExecutionHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly worker: string;
-  /** Waits up to this long pass in the process. */
+  /** During a wait of up to this length the assembly stays in memory; for a longer wait it is unloaded. */
   readonly holdMs: number;
-  /** How long a program may be silent until it counts as changed. */
+  /** After this time without a recorded step being asked for, the program may count as changed. */
   readonly quietMs: number;
-  /** How long steps may still run after their signals were aborted. */
+  /** How long steps may continue after their abort signals were aborted. */
   readonly graceMs: number;
   record(entry: ProgressEntry): Promise<ProgressResult>;
   isDraining(): boolean;
-  /** The execution is over, and its lease is given up or lost. */
+  /** Called when the execution is over. The worker does not have the lease any more. */
   finished(execution: Execution, end: ExecutionEnd): void;
 }
 
-/** How an execution is over. `left`: suspended, parked, given back or lost. */
+/**
+ * How an execution ended. `left`: the assembly is not finished; it was suspended, parked, returned, or its
+ * lease was lost.
+ */
 export type ExecutionEnd =
   | { readonly kind: 'done'; readonly result: Payload | undefined }
   | { readonly kind: 'stopped'; readonly stop: StopNote }
@@ -55,7 +58,7 @@ const none: readonly NewAssembly[] = [];
 
 type Entry = Omit<ProgressEntry, 'kind' | 'lease' | 'steps'>;
 
-/** What a worker does with one assembly that it has leased: it runs the program, or compensates what was done. */
+/** One execution of a leased assembly by a worker: it runs the program, or compensates the finished steps. */
 export class Execution {
   readonly id: string;
   readonly #host: ExecutionHost;
@@ -69,12 +72,12 @@ export class Execution {
   #revision: number;
   #deaths: number;
   #lastOrder: number;
-  /** The store's time minus ours. */
+  /** The store's clock minus the clock of this process, in ms. */
   readonly #offsetMs: number;
   #run: ProgramRun | undefined;
   #isCompensating = false;
   #refreshing: Promise<void> | undefined;
-  /** How it will be over if the last write is taken. */
+  /** The end to report when the last write succeeds. */
   #end: ExecutionEnd = LEFT;
 
   constructor(host: ExecutionHost, program: Program, claimed: ClaimedAssembly, storeNow: number) {
@@ -93,7 +96,10 @@ export class Execution {
     this.#offsetMs = storeNow - host.clock.now();
   }
 
-  /** The revision that it knows. */
+  /**
+   * The last revision of the assembly that this process has read. The revision grows with each signal,
+   * request to stop or new patience.
+   */
   get revision(): number {
     return this.#revision;
   }
@@ -114,13 +120,16 @@ export class Execution {
     run.start((root) => this.#runProgram(run, root));
   }
 
-  /** Parks the assembly without running it. */
+  /** Parks the assembly, so that it waits for an operator, without running it. */
   async park(parked: ParkNote): Promise<void> {
     await this.#write({ steps: [], ...this.#parkEntry(parked) }).catch(() => undefined);
     this.#host.finished(this, LEFT);
   }
 
-  /** A parked assembly is due: the patience of the customer has ended, or was changed. */
+  /**
+   * Called when a parked assembly is due: the customer's patience has ended. If the patience was extended
+   * meanwhile, the assembly is parked again.
+   */
   async #wakeParked(): Promise<void> {
     if (this.#expiresAt > this.#storeNow()) return this.park(this.#claimed.parked!);
     const stop = {
@@ -133,7 +142,9 @@ export class Execution {
     this.#collect();
   }
 
-  /** Something has come from outside: reads it, and passes it on. */
+  /**
+   * Reads new signals, requests to stop and a changed patience from the store, and passes them to the run.
+   */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#read().finally(() => {
       this.#refreshing = undefined;
@@ -158,7 +169,10 @@ export class Execution {
     );
   }
 
-  /** Enters the program once more, without beginning anything, to learn how its steps are compensated. */
+  /**
+   * Runs the program with recorded results only and begins no step, to collect the `undo` functions of its
+   * steps.
+   */
   #collect(): void {
     const records = this.#recordsOf((kind) => kind !== 'undo');
     const run = new ProgramRun(this.#port(), {
@@ -176,10 +190,12 @@ export class Execution {
 
   async #compensate(end: RunEnd & { kind: 'collected' }): Promise<void> {
     const undone = this.#recordsOf((kind) => kind === 'undo');
-    // After a death nobody knows whether the next steps had begun. That is decided once, before the first compensation.
+    // If a worker died, steps without a record may have begun. They are recorded as begun once, before the
+    // first compensation.
     const mayHaveBegun = this.#deaths > 0 && undone.length === 0;
     const found = compensationsIn(end.steps, this.#records, mayHaveBegun);
-    // The last of the list gets the lowest order, so that the list is the same in each run.
+    // The list is sorted by descending order. The last step without a record gets the lowest order, so that
+    // the next run builds the same list.
     const begun = found
       .filter(({ record }) => record === undefined)
       .reverse()
@@ -261,13 +277,14 @@ export class Execution {
     if (entry.transaction) this.#remember({ ...entry.transaction.step, result: result.result });
     if (result.revision > this.#revision) {
       if (!entry.next) void this.refresh();
-      // A request to stop has crossed the end: it is not the last word.
+      // A request to stop arrived before the end was written. The assembly is due again, to compensate, so
+      // this end is not final.
       else this.#end = LEFT;
     }
     return result;
   }
 
-  /** What was taken is what a compensation in this process finds on record. */
+  /** Keeps a written record in memory, so that a compensation in this process finds it. */
   #remember(step: StepRecord): void {
     if (step.dueInMs === undefined) {
       this.#records.set(step.path, step);
@@ -293,7 +310,7 @@ export class Execution {
     }
   }
 
-  /** The program has thrown: it is parked for people, or compensated. */
+  /** The entry to write when the program throws: the assembly is parked for an operator, or compensated. */
   #failedEntry(error: unknown): Entry {
     const failed = error instanceof StepFailedError ? error : undefined;
     const note = failed?.note ?? errorNote(error);
@@ -331,7 +348,10 @@ export class Execution {
     });
   }
 
-  /** A parked assembly is due when the patience of the customer ends: then it compensates by itself. */
+  /**
+   * The entry that parks the assembly. It is due again when the customer's patience ends, and then
+   * compensates its steps.
+   */
   #parkEntry(parked: ParkNote): Entry {
     const leftMs = this.#stop ? Infinity : this.#expiresAt - this.#storeNow();
     return {
@@ -345,7 +365,10 @@ export class Execution {
     };
   }
 
-  /** The end is told to the parent, and a compensation as well. */
+  /**
+   * The signals that tell a parent assembly of the end. A stopped child sends a second one: `stopChild` in
+   * `compensation.ts` waits for it.
+   */
   #endSignals(end: ChildEnd): NewSignal[] {
     const { parent } = this.#settings;
     if (!parent) return [];
@@ -393,7 +416,8 @@ export class Execution {
       this.#run?.patienceChanged();
       if (signals.length > 0) this.#run?.signalsCame();
     } catch {
-      // The store does not answer. The next heartbeat, or the suspension, finds it again.
+      // The store did not answer. The next heartbeat reports the change again, and a suspended assembly with
+      // changes is due at once.
     }
   }
 

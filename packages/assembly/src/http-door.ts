@@ -15,28 +15,37 @@ import type { Program } from './assembly.ts';
 import type { AssemblyStatus } from './assembly-status.ts';
 import { fromStored } from './stored-value.ts';
 
-/** What a caller may do: nothing, everything that was asked for, or that in the name of a tenant. */
+/**
+ * What a caller may do: false: nothing; true: the request; an object: the request, but only for this tenant's
+ * assemblies.
+ */
 export type Permission = boolean | { readonly tenant: string };
 
-/** The options of `assemblyDoor`. It lets nobody in without `authorize`. */
+/** The options of `assemblyDoor`. Without `authorize` it throws, so that no caller has access by accident. */
 export interface DoorOptions<Tx = unknown> {
-  /** What `assemblies()` gave. Required. */
+  /** The object that `assemblies()` returned. Required. */
   readonly assemblies: Assemblies<Tx>;
-  /** The programs that can be started through this door. Required. */
+  /** The programs that can be started by HTTP. Required. */
   // biome-ignore lint/suspicious/noExplicitAny: programs of any input and result
   readonly programs: readonly Program<any, any, Tx>[];
   /**
-   * Decides whether the caller may do this. `assembly` is given for all but a start. A caller without permission gets
-   * 404 for an assembly, as if it did not exist. A tenant's ids are its own: they begin with its name. Required.
+   * Decides whether the caller may do this. `assembly` is `undefined` for a start. A caller without
+   * permission for an assembly gets 404, as if it did not exist. The ids of a tenant's assemblies begin with
+   * the tenant's name, so that tenants can not use each other's ids. Required.
    */
   authorize(request: Request, assembly: StoredAssembly | undefined): Permission | Promise<Permission>;
-  /** The path before the name of the program. Default: `/assemblies`. */
+  /** The URL path before the name of the program. Default: `/assemblies`. */
   readonly path?: string | undefined;
-  /** Settings of a start, such as its class of patience. Default: the patience of the `Holdfast` header. */
+  /**
+   * Returns options for a start, such as the patience class. Default: the patience of the `Holdfast` header.
+   */
   readonly startOptions?: ((request: Request, input: unknown) => Omit<StartOptions, 'id'>) | undefined;
-  /** The longest that a request waits for a result, however long it prefers to. Default: `30s`. */
+  /**
+   * The longest time that a request waits for a result, even if its `Prefer: wait` header asks for more.
+   * Default: `30s`.
+   */
   readonly waitMax?: Duration | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for all waits and timeouts. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -50,7 +59,7 @@ const known: Readonly<Record<keyof DoorOptions, true>> = {
   clock: true,
 };
 
-/** A request that can not be served, with its status. */
+/** An error that is answered with this HTTP status and message. */
 class Refusal extends HoldfastError {
   readonly status: number;
 
@@ -61,8 +70,9 @@ class Refusal extends HoldfastError {
 }
 
 /**
- * Serves assemblies over HTTP: a start answers in time or with 202, a status resource can be waited for and followed, and
- * customers cancel and send signals. It takes and gives the Request and Response of the fetch standard.
+ * Serves assemblies over HTTP. A start waits for the result if the caller prefers that, and else answers 202.
+ * A customer can read or follow the status, cancel, extend the patience and send signals. Uses the Request
+ * and Response of the fetch standard.
  */
 export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) => Promise<Response> {
   assertKnownFields(known, options);
@@ -88,13 +98,13 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
       ...(key !== undefined && { id: tenant === undefined ? key : `${tenant}:${key}` }),
     };
     const it = await assemblies.start(program, input, given);
-    // Somebody else may have used this id: then nothing of it is told.
+    // Another caller may have started an assembly with this id. Then answer 404, and reveal nothing about it.
     if (it.repeated) await permitted(request, name, it.id);
     const waitMs = Math.min(preferredWaitMs(request) ?? 0, waitMaxMs, patienceMs ?? Infinity);
     return answer(request, it, waitMs);
   }
 
-  /** The assembly, if it exists and the caller may see it. */
+  /** Returns the assembly if it exists and the caller may see it; otherwise the answer is 404. */
   async function permitted(request: Request, name: string, id: string): Promise<StoredAssembly> {
     const [stored] = await assemblies.journal.get([id]);
     if (stored?.name !== name || !(await mayTouch(request, stored)))
@@ -107,7 +117,10 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
     return typeof permission === 'object' ? permission.tenant === stored.tenant : permission;
   }
 
-  /** Waits for the end, if that is preferred, and tells how it is. */
+  /**
+   * Waits up to `waitMs` for the end of the assembly, then answers with its status, and with its result if it
+   * is done.
+   */
   async function answer(request: Request, it: AssemblyHandle, waitMs: number): Promise<Response> {
     if (waitMs > 0) await ended(it, waitMs, request.signal);
     const [stored] = await assemblies.journal.get([it.id]);
@@ -139,7 +152,7 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
     signal.addEventListener('abort', stop);
     return it
       .result({ signal: controller.signal })
-      .catch(() => undefined) // stopped, or the time is over: the status says which
+      .catch(() => undefined) // ignore: it was stopped, or the wait timed out; `answer` reads the status
       .finally(() => {
         timer.clear();
         signal.removeEventListener('abort', stop);
@@ -220,7 +233,7 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
   };
 }
 
-/** The result of a stop as problem details (RFC 9457). */
+/** The response for a stopped assembly, as problem details (RFC 9457). */
 function stopped(status: AssemblyStatus, headers: Readonly<Record<string, string>>): Response {
   const { because, message } = status.stop!;
   const code = because === 'patience_too_short' ? 504 : because === 'cancelled' ? 409 : 500;
@@ -235,7 +248,7 @@ function problemOf(error: unknown): Response {
   if (code === 'HOLDFAST_ASSEMBLY_STATE') return problem(409, String(message));
   if (code === 'HOLDFAST_OPTIONS') return problem(400, String(message));
   if (code === 'HOLDFAST_TOO_LARGE') return problem(413, String(message));
-  // What went wrong inside is nobody's business outside.
+  // Do not reveal internal errors to the caller.
   return problem(503, 'the store can not be reached: try again', { 'retry-after': '1' });
 }
 
@@ -258,7 +271,10 @@ function json(status: number, body: unknown, headers: Record<string, string>): R
   });
 }
 
-/** What a customer may see: the error of a parked step is for people inside. */
+/**
+ * The fields of the status that a customer may see. The error of a parked step is left out: it is for
+ * operators only.
+ */
 function shown(status: AssemblyStatus): object {
   const {
     id,
@@ -283,7 +299,9 @@ function etagOf({ state, progress }: AssemblyStatus): string {
   return `"${Buffer.from(`${state} ${progress.done} ${current}`).toString('base64url').slice(-60)}"`;
 }
 
-/** The seconds of `Prefer: wait=5`, in ms; 0 for `respond-async`; `undefined` without a preference. */
+/**
+ * Returns the wait in `Prefer: wait=5` in ms, 0 for `respond-async`, and `undefined` without such a header.
+ */
 function preferredWaitMs(request: Request): number | undefined {
   const prefer = request.headers.get('prefer') ?? '';
   const wait = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})/i.exec(prefer)?.[1];
@@ -304,7 +322,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Reads a body of limited size. */
+/** Reads a JSON body of at most `bytesMax` bytes. */
 async function readJson(request: Request, bytesMax: number): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -18,14 +18,14 @@ export interface FailedAttempt {
 export type AttemptVerdict = {
   readonly note: ErrorNote;
   readonly story: readonly AttemptRecord[];
-  /** The class of the error: `fatal` means that the target has answered. */
+  /** The class of the error. `fatal`: the target has answered that it did not do the work. */
   readonly class: AttemptRecord['class'];
 } & (
   | { readonly kind: 'retry'; readonly delayMs: number }
   | { readonly kind: 'give_up'; readonly because: string }
 );
 
-/** Asks `decide` what to do after a failed attempt, and continues the story. */
+/** Decides whether a failed attempt is retried, and adds the attempt to the step's story. */
 export function judgeAttempt(failed: FailedAttempt): AttemptVerdict {
   const { policy, error, attempt, clock, startedAt } = failed;
   const { plan } = policy;
@@ -69,6 +69,6 @@ function judgementOf({ plan }: Policy, error: unknown): Judgement {
     const answer = plan.classify({ ok: false, error }, plan.clock.epochMs) ?? 'fatal';
     return typeof answer === 'object' ? answer : { class: answer };
   } catch {
-    return { class: 'fatal' }; // a property of the error throws when it is read
+    return { class: 'fatal' }; // reading a property of the error can throw
   }
 }

@@ -2,12 +2,15 @@ import type { Journal, StoredAssembly, StoredStep } from '@holdfast/contracts';
 import { type AssemblyStatus, statusOf } from './assembly-status.ts';
 import type { Watcher } from './watcher.ts';
 
-/** Something that a customer is told. Notices are made from the journal, so that nobody misses the latest. */
+/**
+ * A change of an assembly that is reported to the customer. Notices are computed from the journal: after a
+ * lost connection, `follow` gives at least the latest one.
+ */
 export interface Notice {
-  /** Grows. Follow with `after` to go on where a connection was lost. */
+  /** Grows with each notice. After a lost connection, pass the last number as `after` to continue. */
   readonly number: number;
   readonly type: 'accepted' | 'step' | 'waiting' | 'problem' | 'done' | 'stopped';
-  /** One sentence for people. */
+  /** One sentence for the customer. */
   readonly text: string;
   readonly status: AssemblyStatus;
 }
@@ -15,8 +18,8 @@ export interface Notice {
 const pageMax = 1000;
 
 /**
- * Gives what happens to an assembly, from the notice after `after` to its end. What happened between two looks at the journal
- * is told once.
+ * Yields the notices of an assembly after the number `after`, until the assembly ends. If several changes
+ * happen between two reads of the journal, only the latest is yielded.
  */
 export async function* follow(
   id: string,
@@ -63,7 +66,7 @@ export async function* follow(
 export interface FollowOptions {
   readonly journal: Journal;
   readonly watcher: Watcher;
-  /** The number of the last notice that was seen. */
+  /** The number of the last notice that the caller has received. */
   readonly after?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -81,7 +84,8 @@ export async function allSteps(journal: Journal, id: string): Promise<StoredStep
 
 function noticeOf(stored: StoredAssembly, steps: readonly StoredStep[], now: number): Notice {
   const status = statusOf(stored, steps, now);
-  // A record raises the number by its order; what can follow without another record has a rank of its own.
+  // Each record has a higher `order`, which raises the number. `problem`, `done` and `stopped` can follow
+  // without a new record, so each adds its rank.
   const lastOrder = steps.reduce((last, { order }) => Math.max(last, order), 0);
   const type = typeOf(status.state, steps.length);
   return {

@@ -4,26 +4,29 @@ import { type Clock, Timer } from 'holdfast';
 export interface ProgramControlsSettings {
   readonly controls: Controls | undefined;
   readonly clock: Clock;
-  /** A program was paused or goes on, or a quarantine has begun or ended. */
+  /** Called when a program was paused or resumed, or a quarantine was set or ended. */
   onChange(): void;
   onFailure(what: string, error: unknown): void;
 }
 
-/** The name under which operators pause and quarantine a program, as if it were a topic. */
+/** The topic name under which operators pause or quarantine a program. */
 export function programTopic(program: string): string {
   return `assembly/${program}`;
 }
 
-/** Each process obeys a control within this time. */
+/** How often controls are read: each process applies a new control within this time. */
 const readEveryMs = 2000;
 
-/** What operators ask of programs: paused ones begin nothing, and assemblies in quarantine wait. */
+/**
+ * The controls that operators have set on programs. A paused program gets no more assemblies; an assembly
+ * whose tenant or key is quarantined waits.
+ */
 export class ProgramControls {
   readonly #settings: ProgramControlsSettings;
   readonly #timer: Timer;
   #version = -1;
   #paused: ReadonlySet<string> = new Set();
-  /** Tenants and keys in quarantine, each as the text of `heldName`. */
+  /** The quarantined tenants and keys, each in the form that `heldName` returns. */
   #held: ReadonlySet<string> = new Set();
 
   constructor(settings: ProgramControlsSettings) {
@@ -31,7 +34,7 @@ export class ProgramControls {
     this.#timer = new Timer(settings.clock, () => void this.#read());
   }
 
-  /** Resolves when the controls are known, so that a paused program begins nothing. */
+  /** Resolves when the controls were read, so that a paused program does not begin first. */
   async start(): Promise<void> {
     if (this.#settings.controls) await this.#read();
   }
@@ -55,7 +58,7 @@ export class ProgramControls {
 
   async #read(): Promise<void> {
     const { controls, onChange, onFailure } = this.#settings;
-    // The timer is set first, so that `stop` during the call ends it.
+    // Set the timer before the call, so that `stop` can clear it during the call.
     this.#timer.setIn(readEveryMs);
     try {
       const { version, controls: active } = await controls!.active();

@@ -28,26 +28,35 @@ import type { StepContext } from './step.ts';
 import { fromStored, toStored } from './stored-value.ts';
 
 export interface RunSettings {
-  /** `collect`: gives what is on record and begins nothing, to learn how the steps are compensated. */
+  /**
+   * `collect`: give only recorded results and begin no step, to collect the `undo` functions of the steps.
+   */
   readonly mode: 'forward' | 'collect';
   readonly records: readonly StoredStep[];
-  /** True: results are given by name, also if the program has changed. */
+  /**
+   * True: match recorded results to steps by name only, because an operator has accepted that the program has
+   * changed.
+   */
   readonly lenient?: boolean;
 }
 
-/** How long a program may wait for something that is not a step while recorded results are still to be given. */
+/**
+ * While results are replayed, the program may wait this long for something that is not a step. Then it counts
+ * as changed.
+ */
 const stallMs = 30_000;
 
 /**
- * One run of a program from its beginning. Results on record are given first, in their order and one at a time; only then
- * does a new step begin. A new result is given at once, and no other step begins before it is stored. When nothing is left
- * but waits, the run is dropped: its promises never settle, and are collected.
+ * One run of a program from its beginning. Recorded results are replayed first, in their order and one at a
+ * time; only then do new steps begin. A new result is given to the program at once, but no other step begins
+ * before the result is stored. If all steps only wait, the run is suspended: its promises never settle and
+ * are garbage collected.
  */
 export class ProgramRun {
   readonly #port: RunPort;
   readonly #settings: RunSettings;
   readonly #records: Map<string, StoredStep>;
-  /** Settled records that are still to be given, in their order. */
+  /** Recorded results that the program has not been given yet, in their order. */
   readonly #replay: StoredStep[];
   readonly #asked = new Map<string, AskedStep>();
   readonly #everAsked: AskedStep[] = [];
@@ -60,12 +69,15 @@ export class ProgramRun {
   readonly #unwritten = new Map<string, StepRecord>();
   #starts: NewAssembly[] = [];
   #commits = false;
-  /** The prefixes of branches that have lost a race. */
+  /** The path prefixes of `race` branches that have lost. */
   readonly #closedPrefixes: string[] = [];
   readonly #takenSignals = new Set<number>();
   #active = 0;
   #writes = 0;
-  /** True while a transaction is in flight: its record has its order already, so no other result may be given. */
+  /**
+   * True while a transaction is in flight. Its record already has its order number, so no other result may be
+   * given before it.
+   */
   #isCommitting = false;
   #isScheduled = false;
   #isOver = false;
@@ -110,12 +122,14 @@ export class ProgramRun {
     return this.#lastGivenAt;
   }
 
-  /** True: the program has got everything that was on record before. */
+  /** True when all recorded results were given to the program. */
   get isLive(): boolean {
     return this.#replay.length === 0;
   }
 
-  /** Asks for a step. The promise settles when the step has a result, or never. */
+  /**
+   * Asks for a step. The promise settles with the result of the step. It never settles if the run ends first.
+   */
   ask(scope: Scope, name: string, request: StepRequest, rawPath?: string): Promise<unknown> {
     if (scope.isClosed || this.#isOver) return new Promise(() => {});
     if (scope.underWay.has(name)) return Promise.reject(new AmbiguousStepError(scope.prefix + name));
@@ -130,12 +144,16 @@ export class ProgramRun {
       asked.resolve = resolve;
       asked.reject = reject;
     });
-    // A step that the program does not wait for must not end the process. Its failure is on record.
+    // If the program does not await this step, its rejection must not end the process. The failure is on
+    // record.
     promise.catch(() => {});
     return promise;
   }
 
-  /** True if the change is on record, or if the program is past its record: then it is recorded. */
+  /**
+   * True if the change is on record. Otherwise, if all recorded steps were asked for, the change is recorded
+   * and true is returned.
+   */
   hasChanged(path: string): boolean {
     if (this.#records.has(path)) return true;
     if (!this.isLive || this.#settings.mode === 'collect' || this.#firstNotAsked()) return false;
@@ -145,7 +163,7 @@ export class ProgramRun {
     return true;
   }
 
-  /** Closes the scopes of a race that is decided, and aborts what is under way in them. */
+  /** Closes the scopes of the branches that lost a race, and aborts their running steps. */
   close(scopes: readonly Scope[]): void {
     for (const scope of scopes) {
       scope.close();
@@ -162,7 +180,7 @@ export class ProgramRun {
     this.#held = this.#held.filter(({ scope }) => !scope.isClosed);
   }
 
-  /** Something has come from outside: signals may be there for waits. */
+  /** New signals have arrived: completes the waits for them. */
   signalsCame(): void {
     for (const asked of this.#asked.values()) if (asked.state === 'waiting') this.#takeSignal(asked);
     this.#wake();
@@ -179,11 +197,14 @@ export class ProgramRun {
       this.#patience.setAt(endsAt);
       return;
     }
-    // What is on record may be all that it needs; only what is new needs patience.
+    // While recorded results are replayed, do not stop yet: the program may need no new step to end.
     if (this.#hasCaughtUp) this.stop(outOfPatience('the patience of the customer is over'));
   }
 
-  /** Begins nothing more, aborts what is under way, and is over when it has settled, or when the time of grace ends. */
+  /**
+   * Begins no more steps and aborts the running ones. The run ends when they have settled, or after
+   * `graceMs`.
+   */
   stop(stop: StopNote): void {
     if (this.#stop || this.#isOver) return;
     this.#stop = stop;
@@ -196,7 +217,7 @@ export class ProgramRun {
     this.#wake();
   }
 
-  /** Forgets the run. Nothing of it is written any more, and the signals of its steps abort. */
+  /** Drops the run: it writes nothing more, and the signals of its steps are aborted. */
   abandon(why: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -228,7 +249,10 @@ export class ProgramRun {
     });
   }
 
-  /** One turn: gives at most one result, so that the program has used it before the next one. */
+  /**
+   * One turn of the run. It gives the program at most one result, so that the program reacts to it before the
+   * next one.
+   */
   #turn(): void {
     if (this.#isOver || this.#giveRecorded() || !this.#isCaughtUp()) return;
     if (this.#settings.mode === 'collect') {
@@ -263,7 +287,10 @@ export class ProgramRun {
     return this.#unwritten.size > 0 || this.#starts.length > 0;
   }
 
-  /** Gives the next result on record. False: all were given. */
+  /**
+   * Gives the program the next recorded result, or waits until the program asks for it. False: all were
+   * given.
+   */
   #giveRecorded(): boolean {
     if (this.isLive) return false;
     const index = this.#settings.lenient ? this.#replay.findIndex(({ path }) => this.#asked.has(path)) : 0;
@@ -299,7 +326,7 @@ export class ProgramRun {
     return true;
   }
 
-  /** False: a step that is under way according to the record was not asked for. */
+  /** False while a step that was recorded as unfinished has not been asked for by the program. */
   #isCaughtUp(): boolean {
     if (this.#hasCaughtUp || this.#settings.mode === 'collect' || this.#settings.lenient) {
       this.#hasCaughtUp = true;
@@ -317,7 +344,7 @@ export class ProgramRun {
     return true;
   }
 
-  /** A step that is under way according to the record, and that the program has not asked for. */
+  /** Returns a step that was recorded as unfinished, and that the program has not asked for in this run. */
   #firstNotAsked(): StoredStep | undefined {
     if (this.#hasCaughtUp) return undefined;
     for (const record of this.#records.values())
@@ -326,7 +353,10 @@ export class ProgramRun {
     return undefined;
   }
 
-  /** The program has asked for nothing for a while, and not for what is next on record. */
+  /**
+   * For `quietMs` the program has not asked for the next recorded step. Decides whether the program counts as
+   * changed.
+   */
   #foundQuiet(): void {
     if (this.#isOver) return;
     const missing = this.#replay[0] ?? this.#firstNotAsked();
@@ -360,7 +390,7 @@ export class ProgramRun {
   }
 
   #isInClosedScope(path: string): boolean {
-    // A step of a closed scope was asked for before the race was decided, or never will be.
+    // The branch has lost its race, so the program will not ask for its steps any more.
     return this.#closedPrefixes.some((prefix) => path.startsWith(prefix));
   }
 
@@ -378,7 +408,8 @@ export class ProgramRun {
   }
 
   #giveNew({ asked, record, isStored }: { asked: AskedStep; record: StepRecord; isStored: boolean }): void {
-    // The order is that in which results are given, so a record gets it only now.
+    // The order number says in which order results were given to the program, so it is assigned here and not
+    // earlier.
     const given = isStored ? record : { ...record, ...this.#stamp() };
     if (!isStored) this.#unwritten.set(given.path, given);
     this.#records.set(given.path, given);
@@ -386,7 +417,10 @@ export class ProgramRun {
     this.#give(asked, given);
   }
 
-  /** Steps that were not asked for before: waits begin at once, as they have no effect; the others are held. */
+  /**
+   * Begins steps that the program has just asked for. Waits begin at once, because they have no side effects.
+   * The other steps go to `#held` until all records are written.
+   */
   #beginNew(): void {
     for (const asked of this.#asked.values()) {
       if (asked.state !== 'new') continue;
@@ -403,7 +437,7 @@ export class ProgramRun {
     }
   }
 
-  /** Nothing is unwritten: held steps may begin. */
+  /** Begins the steps in `#held`. Called when all records are written. */
   #beginHeld(): void {
     if (this.#held.length === 0 || this.#port.isDraining()) return;
     if (this.#port.patienceEndsAt() <= this.#port.clock.now()) {
@@ -448,7 +482,7 @@ export class ProgramRun {
     asked.timer.setAt(asked.readyAt);
   }
 
-  /** The time of a sleep, a backoff or the longest wait for a signal has come. */
+  /** Called at the end of a sleep or a backoff, or when a wait for a signal times out. */
   #timeHasCome(asked: AskedStep): void {
     if (this.#isOver || asked.state !== 'waiting') return;
     const { kind } = asked.request;
@@ -462,7 +496,7 @@ export class ProgramRun {
   }
 
   async #timeOut(asked: AskedStep, signal: string): Promise<void> {
-    // A signal that came in time counts, also if this process has not heard of it.
+    // Read the store once more: a signal that arrived before the timeout still counts.
     await this.#port.refresh();
     this.#takeSignal(asked);
     if (asked.state !== 'waiting') return;
@@ -471,7 +505,7 @@ export class ProgramRun {
     this.#wake();
   }
 
-  /** Completes a wait whose signal is there and came in time. */
+  /** Completes a wait if its signal has arrived before the timeout. */
   #takeSignal(asked: AskedStep): void {
     const { signal: name, request } = asked;
     if (name === undefined || asked.state !== 'waiting') return;
@@ -543,7 +577,7 @@ export class ProgramRun {
     }
   }
 
-  /** Stores that an attempt begins, before it begins. */
+  /** For a step with `once`: records that an attempt begins, before it begins. */
   async #recordBeginning(asked: AskedStep): Promise<boolean> {
     const { path, attempts } = asked;
     const step: StepRecord = { path, kind: 'run', state: 'begun', attempts, ...this.#stamp() };
@@ -583,7 +617,8 @@ export class ProgramRun {
       if (!result || this.#isOver) return;
       if (result.kind === 'commit_failed') this.#attemptFailed(asked, result.error, startedAt);
       else if (result.kind === 'took')
-        // Its order is lower than that of everything that was completed meanwhile.
+        // The order number of the transaction is lower than those of results that arrived meanwhile, so it
+        // goes first.
         this.#completed.unshift({ asked, record: { ...step, result: result.result }, isStored: true });
     } finally {
       this.#active--;
@@ -636,12 +671,15 @@ export class ProgramRun {
       this.#fail(asked, verdict.because);
       return;
     }
-    // The step may have had its effect, and is compensated as one whose outcome is unknown.
+    // The step may have had its effect, so it is compensated as a step with an unknown outcome.
     this.#noteUnknown(asked);
     this.stop(outOfPatience(`step ${asked.path} can not be done in time: ${verdict.note.message}`));
   }
 
-  /** An attempt has failed after the stop, or in a branch that has lost. Its outcome is unknown. */
+  /**
+   * Called when an attempt failed after the stop, or in a branch that lost a race. The outcome of the step is
+   * unknown.
+   */
   #settledTooLate(asked: AskedStep): void {
     if (this.#isOver) return;
     this.#noteUnknown(asked);
@@ -707,7 +745,10 @@ export class ProgramRun {
     void this.#write({ stop: this.#stop! }, 'stopped');
   }
 
-  /** How long nothing is to be done; `undefined` if something is, or will be so soon that the run stays. */
+  /**
+   * The time until the next step can continue, if all steps only wait. `undefined`: a step has work to do, or
+   * the wait is so short that the run stays in memory.
+   */
   #restMs(): number | undefined {
     if (this.#asked.size === 0) return undefined;
     let readyAt = this.#port.patienceEndsAt();
@@ -742,14 +783,14 @@ export class ProgramRun {
     else this.#wake();
   }
 
-  /** Records something, and drops the run if its lease is lost or the store does not answer. */
+  /** Writes an entry. Ends the run if the lease is lost or the store does not answer. */
   async #recordNow(entry: Omit<ProgressEntry, 'kind' | 'lease'>): Promise<ProgressResult | undefined> {
     this.#writes++;
     try {
       const result = await this.#port.record(entry).finally(() => this.#writes--);
       if (result.kind !== 'lease_lost') return result;
     } catch {
-      // The recorder has tried for as long as the lease lasts. Whoever gets the assembly next reads what was stored.
+      // The recorder has retried for the whole lease time. The next worker continues from the stored records.
     }
     if (!this.#isOver) this.#finish({ kind: 'lost' });
     return undefined;
@@ -778,7 +819,7 @@ function outOfPatience(message: string): StopNote {
   return { because: 'patience_too_short', message };
 }
 
-/** Calls `then` with a value, or with what a promise gives. Stays synchronous if it can. */
+/** Calls `then` with the value, or with the result of the promise. Stays synchronous for a plain value. */
 function whenSettled<T>(value: unknown, then: (value: unknown) => T | Promise<T>): T | Promise<T> {
   return value instanceof Promise ? value.then(then) : then(value);
 }

@@ -1,15 +1,15 @@
 import { OptionsError } from 'holdfast';
 
-/** A place for steps: the program itself, or a branch of `all`, `each` or `race`. Names are counted in each scope. */
+/** A scope in which step names are counted: the program itself, or one branch of `all`, `each` or `race`. */
 export class Scope {
-  /** The path before the names of its steps: empty, or with a slash at its end. */
+  /** The path prefix of the steps in this scope: empty, or ending with a slash. */
   readonly prefix: string;
   readonly parent: Scope | undefined;
-  /** Names that are under way, so that a second step of the same name would be ambiguous. */
+  /** Names of steps that are running. A second step with one of these names would be ambiguous. */
   readonly underWay = new Set<string>();
   readonly #occurrences = new Map<string, number>();
   #isClosed = false;
-  /** How many random numbers were drawn. */
+  /** How many random numbers were drawn in this scope. */
   drawn = 0;
 
   constructor(prefix: string, parent?: Scope) {
@@ -21,12 +21,12 @@ export class Scope {
     return this.#isClosed || (this.parent?.isClosed ?? false);
   }
 
-  /** Nothing more begins in a closed scope, and nothing that was begun there answers. */
+  /** After this call no step of the scope begins, and the promises of its running steps never settle. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** The path of the next step of this name: `charge`, then `charge#2`. */
+  /** Returns the path of the next step with this name: `charge`, then `charge#2`. */
   nextPath(name: string): string {
     const occurrence = (this.#occurrences.get(name) ?? 0) + 1;
     this.#occurrences.set(name, occurrence);
@@ -34,7 +34,10 @@ export class Scope {
   }
 }
 
-/** Slash and number sign structure paths, and a tilde begins what is not a step of the program. */
+/**
+ * `/` and `#` have a meaning in paths, and `~` marks records that are not steps of the program. So names must
+ * not contain the first two or begin with `~`.
+ */
 export function assertStepName(name: unknown): asserts name is string {
   if (typeof name !== 'string' || !/^[^/#~\0][^/#\0]{0,199}$/.test(name))
     throw new OptionsError('step', name, 'a name of up to 200 characters without / and #');

@@ -8,15 +8,17 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** With a second call in flight, the store has work while the first answer is on its way. */
+/**
+ * Two calls may be in flight, so that the store has work while the answer to the first call is on its way.
+ */
 const inFlightMax = 2;
 const batchMax = 1000;
 
 const storePolicy = /* @__PURE__ */ definePolicy([retry, any]);
 
 /**
- * Writes the progress of all assemblies of a process together: what is recorded in one turn of the event loop, or while
- * two calls are in flight, is one call.
+ * Writes the progress of all assemblies in this process in batches. Entries of the same turn of the event
+ * loop, and entries that arrive while two calls are in flight, are sent in one call.
  */
 export class Recorder {
   readonly #journal: Journal;
@@ -24,7 +26,7 @@ export class Recorder {
   #queue: Job[] = [];
   #inFlight = 0;
   #isScheduled = false;
-  /** How many calls were made. */
+  /** How many calls of `journal.record` were made. */
   calls = 0;
 
   constructor(journal: Journal, environment: { clock: Clock; random: Random }, leaseMs: number) {
@@ -69,7 +71,7 @@ export class Recorder {
         resolve(results[index]!);
       });
     } catch (error) {
-      // One entry that the store refuses must not fail the others.
+      // If the store rejects one entry of a batch, write each entry alone, so that the others succeed.
       if (jobs.length > 1 && isRefused(error)) for (const job of jobs) await this.#send([job]);
       else for (const { reject } of jobs) reject(error);
     } finally {
@@ -86,7 +88,7 @@ export class Recorder {
   }
 }
 
-/** True for an entry that no store could ever take. */
+/** True for an error that a retry can not repair, because the store rejects the entry. */
 function isRefused(error: unknown): boolean {
   const { code } = Object(error) as { code?: unknown };
   return code === 'HOLDFAST_OPTIONS' || code === 'HOLDFAST_TOO_LARGE' || code === 'HOLDFAST_ENGINE_FULL';

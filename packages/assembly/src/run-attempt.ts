@@ -6,18 +6,18 @@ export interface Attempt {
   readonly path: string;
   readonly fn: (context: StepContext) => unknown;
   readonly context: StepContext;
-  /** On the scale of `Clock.now`. */
+  /** When the customer's patience ends, on the scale of `Clock.now`. */
   readonly patienceEndsAt: number;
   readonly timeoutMs: number | undefined;
   readonly check: Check<never> | undefined;
   readonly clock: Clock;
-  /** Aborts the signal of the attempt. */
+  /** Aborts the attempt's signal. */
   abort(reason: unknown): void;
 }
 
 /**
- * Calls the function of a step, with patience, signal and idempotency key as the ambient context of all calls inside. An
- * attempt that takes too long is aborted, and its result is ignored.
+ * Calls the function of a step. Policies that are called inside inherit the remaining patience, the abort
+ * signal and the idempotency key. An attempt that times out is aborted, and its result is ignored.
  */
 export async function runAttempt(attempt: Attempt): Promise<unknown> {
   const { path, fn, context, patienceEndsAt, timeoutMs, check } = attempt;

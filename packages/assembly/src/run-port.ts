@@ -15,7 +15,7 @@ import type { ProgramChangedError } from './assembly-errors.ts';
 import type { Check } from './check.ts';
 import type { StepContext, Undo } from './step.ts';
 
-/** A step that the program asks for. */
+/** What the program asks for in one step. */
 export interface StepRequest {
   readonly kind: StepKind;
   readonly fn?: ((context: StepContext) => unknown) | undefined;
@@ -28,13 +28,19 @@ export interface StepRequest {
   readonly pivot?: boolean | undefined;
   readonly undo?: Undo<never> | undefined;
   readonly undoPolicy?: unknown;
-  /** For `sleep`: how long, given the store's time. For `wait`: the longest wait. */
+  /** For `sleep`: its duration; `storeNow` is the store's time. For `wait`: the timeout. */
   readonly dueInMs?: ((storeNow: number) => number) | undefined;
-  /** For `wait`: the name of the signal. */
+  /** For `wait`: the name of the awaited signal. */
   readonly signal?: string | undefined;
-  /** For `child`: the assembly to start. Its id is derived from the path of the step, so that it is started once. */
+  /**
+   * For `child`: builds the assembly to start. Its id is derived from the path of the step, so that it starts
+   * only once.
+   */
   readonly start?: ((id: string, patienceLeftMs: number) => NewAssembly) | undefined;
-  /** For `child`: turns the payload of the signal into a result, or throws. */
+  /**
+   * For `child`: converts the payload of the child's end signal to a result, or throws if the child was
+   * stopped.
+   */
   readonly read?: ((payload: Payload | undefined) => unknown) | undefined;
   readonly because?: string | undefined;
 }
@@ -43,10 +49,10 @@ export type ProgramOutcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
-/** What a run needs from the execution around it. */
+/** What `ProgramRun` needs from the `Execution` that owns it. */
 export interface RunPort {
   readonly id: string;
-  /** The name and version of the program, for sentences. */
+  /** The name and version of the program, for error messages. */
   readonly program: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -56,24 +62,24 @@ export interface RunPort {
   readonly quietMs: number;
   readonly graceMs: number;
   readonly acceptedAt: number;
-  /** On the scale of `Clock.now`; Infinity without a limit. */
+  /** When the customer's patience ends, on the scale of `Clock.now`; Infinity if there is no limit. */
   patienceEndsAt(): number;
-  /** The store's time as far as it is known, epoch ms. */
+  /** An estimate of the store's time, epoch ms. */
   storeNow(): number;
-  /** The last `order` that was given to a record. */
+  /** Returns the next order number for a record: one more than the last. */
   nextOrder(): number;
   signals(): readonly StoredSignal[];
-  /** Reads what has come from outside. */
+  /** Reads new signals, requests to stop and a changed patience from the store. */
   refresh(): Promise<void>;
-  /** True: nothing new begins, and the lease is given back as soon as nothing is under way. */
+  /** True: no step may begin, and the lease is released when all running steps have settled. */
   isDraining(): boolean;
   record(entry: Omit<ProgressEntry, 'kind' | 'lease'>): Promise<ProgressResult>;
-  /** What is written with the end of the program. */
+  /** Returns what is written, beside the steps, when the program ends. */
   endEntry(outcome: ProgramOutcome): Omit<ProgressEntry, 'kind' | 'lease' | 'steps'>;
   suspendEntry(dueInMs: number | undefined): Omit<ProgressEntry, 'kind' | 'lease' | 'steps'>;
-  /** More to be written with a record, such as notices. */
+  /** More assemblies to start together with these records, such as webhook notices. */
   withRecords(steps: readonly StepRecord[]): readonly NewAssembly[];
-  /** The run is over: it has ended, lies down, was stopped, or has lost its lease. */
+  /** Called when the run is over: it has ended, was suspended or stopped, or has lost its lease. */
   over(how: RunEnd): void;
 }
 
@@ -86,7 +92,7 @@ export type RunEnd =
   | { readonly kind: 'changed'; readonly error: ProgramChangedError }
   | { readonly kind: 'lost' };
 
-/** The signal with which a child tells its parent of its end. */
+/** The name of the signal that a child sends to its parent when the child ends. */
 export function childSignal(path: string): string {
   return `~child/${path}`;
 }
@@ -95,6 +101,6 @@ export function childSignal(path: string): string {
 export interface Underway {
   readonly path: string;
   readonly request: StepRequest;
-  /** What was on record when the program asked for it. */
+  /** The stored record of the step at the time when the program asked for it. */
   readonly record: StoredStep | undefined;
 }

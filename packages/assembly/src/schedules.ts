@@ -3,24 +3,35 @@ import { type Clock, type Duration, OptionsError, Timer } from 'holdfast';
 import type { Program } from './assembly.ts';
 import { Cron, type Occurrence } from './cron.ts';
 
-/** Starts an assembly again and again. Each occurrence has an id of its own, so that it starts once in all processes. */
+/**
+ * Starts an assembly at regular times. The id of the assembly contains the due time, so several processes
+ * start it only once.
+ */
 export interface Schedule {
   /** Part of the ids of its assemblies: `schedule/<name>/<local time>`. Required. */
   readonly name: string;
-  /** Minute, hour, day of the month, month, weekday: `0 3 * * mon-fri`. Required. */
+  /** Five fields: minute, hour, day of the month, month, weekday. Example: `0 3 * * mon-fri`. Required. */
   readonly cron: string;
   /** The time zone of `cron`, such as `Europe/Berlin`. Default: UTC. */
   readonly timeZone?: string | undefined;
-  /** The program that is started. Required. */
+  /** The program of the assemblies. Required. */
   // biome-ignore lint/suspicious/noExplicitAny: a program of any input
   readonly program: Program<any, any, any>;
-  /** The input, or a function of the time of the occurrence. Default: none. */
+  /**
+   * The input of the assemblies, or a function that gets the due time and returns the input. Default: none.
+   */
   readonly input?: unknown;
-  /** How long the customer waits: a duration, or a class that the program names. Default: that of the program. */
+  /**
+   * How long the customer waits: a duration, or the name of a patience class of the program. Default: that of
+   * the program.
+   */
   readonly patience?: Duration | string | undefined;
-  /** The queue whose limits apply. Default: none. */
+  /** The name of the queue whose limits apply to the assemblies. Default: none. */
   readonly queue?: string | undefined;
-  /** True: the last occurrence that was missed while no process ran is started at once. Default: `false`. */
+  /**
+   * True: if due times were missed while no process ran, the last of them is started at once. Default:
+   * `false`.
+   */
   readonly catchUp?: boolean | undefined;
 }
 
@@ -34,7 +45,10 @@ export interface SchedulesSettings {
 
 const againMs = 1000;
 
-/** Keeps the schedules of this process. Every process keeps all of them, by the store's clock. */
+/**
+ * Runs the schedules by the store's clock. Each process runs all schedules; the ids prevent duplicate
+ * assemblies.
+ */
 export class Schedules {
   readonly #settings: SchedulesSettings;
   readonly #entries: readonly { readonly schedule: Schedule; readonly cron: Cron; readonly timer: Timer }[];
@@ -82,7 +96,8 @@ export class Schedules {
       const options = { ...(patience !== undefined && { patience }), ...(queue !== undefined && { queue }) };
       await this.#settings.start(program, given, `schedule/${name}/${occurrence.local}`, options);
     } catch (error) {
-      // Another process may have started it with another input: that is the same occurrence.
+      // Another process may have started this occurrence with another input. It is started, so this is no
+      // failure.
       if ((error as { code?: unknown }).code !== 'HOLDFAST_ASSEMBLY_MISMATCH') {
         this.#settings.onFailure(`schedule ${name}`, error);
         if (this.#next.has(schedule)) entry.timer.setIn(againMs);

@@ -1,7 +1,7 @@
 /**
- * A map from ids to objects that come and go by the thousand. A `Map` that is always half full of new entries replaces its
- * table again and again, and each old table keeps the objects in it alive until the next full collection. Here only numbers
- * are in the table, and the objects in an array whose places are used again.
+ * A map from ids to objects, for thousands of short-lived objects. A plain `Map` reallocates its table again
+ * and again, and each old table keeps its objects alive until the next full garbage collection. Here the
+ * table has only numbers; the objects are in an array whose slots are reused.
  */
 export class SlotMap<T extends object> {
   readonly #slots = new Map<string, number>();

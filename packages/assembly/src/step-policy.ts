@@ -22,8 +22,8 @@ import {
 } from 'holdfast';
 
 /**
- * Errors of the policies with which a step calls other systems. A call that was refused or timed out may succeed in the
- * next attempt of the step.
+ * Classifies errors of Holdfast policies that a step uses to call other systems. A call that was rejected or
+ * timed out may succeed in the next attempt of the step.
  */
 const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
@@ -37,9 +37,14 @@ const ownRefusals: Pack<'holdfast'> = {
   },
 };
 
-/** Timeouts, stores that are busy, and a result that did not pass its check: the next one may. */
+/**
+ * Codes of errors that are worth a retry: timeouts, busy stores, and results that did not pass their check.
+ */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|STEP_CHECK|\w+_(BUSY|FULL|UNAVAILABLE))$/;
-/** If an operator holds a breaker open, nobody knows until when: try again every 60 s. */
+/**
+ * The longest wait after a rejection. A breaker that an operator holds open has no end time, so try again
+ * every 60 s.
+ */
 const refusedMaxMs = 60_000;
 
 /** All packs are used by default, because a step may call any kind of system. */
@@ -59,27 +64,30 @@ const make = /* @__PURE__ */ definePolicy(parts);
 type Whole = SpecOfParts<typeof parts>;
 type PackNames = PackName | 'holdfast';
 
-/** How a step is retried. It has no `patience`, because that is the customer's. */
+/** How a step is retried. It has no `patience` field, because the patience of the assembly applies. */
 export interface StepPolicySpec {
   /** The name of this policy in lists, notices and stories. Default: none, and the policy is not listed. */
   name?: string | undefined;
-  /** The most attempts, the first included. Default: `6`; of `undo` without end. */
+  /** The most attempts, the first included. Default: `6`; for `undo` without end. */
   attempts?: number | 'unlimited' | undefined;
   /**
-   * The waits between attempts. `false`: no waits. A function returns the ms itself. Default: exponential with full
-   * jitter, from 500 ms to ten minutes; of `undo` from a second to an hour.
+   * The waits between attempts. `false`: no waits. A function returns the wait in ms. Default: exponential
+   * with full jitter, from 500 ms to ten minutes; for `undo` from a second to an hour.
    */
   backoff?: boolean | BackoffSpec | CustomBackoff | undefined;
   /**
-   * Which failures are worth another attempt besides those that the packs know: names of packs, packs, or functions that
-   * classify an outcome. Default: none; of `undo` all.
+   * More failures that are retried, in addition to those that the packs classify: names of packs, packs, or
+   * functions that classify an outcome. Default: none; for `undo` all.
    */
   retryOn?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
-  /** Like `retryOn`, but replaces the packs: only these failures and errors with a mark are tried again. Default: not set. */
+  /**
+   * Like `retryOn`, but replaces the packs: only these failures, and errors that are marked as retryable, are
+   * retried. Default: not set.
+   */
   retryOnly?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
-  /** Classes of errors that are never retried, whatever the packs say. Default: none. */
+  /** Error classes that are never retried, whatever the packs say. Default: none. */
   neverOn?: ErrorClass | readonly ErrorClass[] | undefined;
-  /** Whether hints of a server on when to try again are followed. Default: on. */
+  /** Whether the step waits as long as a server asks for, such as by `Retry-After`. Default: on. */
   respectServer?: boolean | RespectServerSpec | undefined;
 }
 
@@ -93,7 +101,7 @@ const stepDefaults: StepPolicySpec = {
   backoff: { base: '500ms', factor: 2, cap: '10m', jitter: 'full' },
 };
 
-/** A compensation must succeed, so it is retried without end. */
+/** The default policy of `undo`. A compensation must succeed, so it is retried practically without end. */
 const undoDefaults: StepPolicySpec = {
   attempts: 1_000_000,
   backoff: { base: '1s', factor: 2, cap: '1h', jitter: 'full' },
@@ -116,7 +124,7 @@ export function undoPolicy(
   return policyOf(given ?? undoDefaults, undoDefaults, environment);
 }
 
-/** Documents are compiled once: a program gives the same one in each run. */
+/** Compiles a policy once per spec object: a program passes the same object in each run. */
 function policyOf(
   given: StepPolicySpec | Policy,
   defaults: StepPolicySpec,

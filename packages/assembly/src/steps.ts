@@ -13,10 +13,10 @@ import type { ChildOptions, EachOptions, Step, StepContext, StepOptions, WaitOpt
 import { type PolicyEnvironment, stepPolicy } from './step-policy.ts';
 import { toStored } from './stored-value.ts';
 
-/** What a child tells its parent. */
+/** The payload of the signal that a child sends to its parent when the child ends. */
 export interface ChildEnd {
   readonly result?: string | undefined;
-  /** Why it has stopped. */
+  /** Why the child was stopped; `undefined` if it has a result. */
   readonly stopped?: { readonly because: string; readonly message: string };
 }
 
@@ -33,12 +33,15 @@ const knownOptions: Readonly<Record<keyof StepOptions, true>> = {
 
 const noOptions = {};
 
-/** Makes the object through which a program, or a branch of it, asks for steps. */
+/** Creates the `Step` object for a program, or for one branch of it. */
 export function stepsOf(run: ProgramRun, id: string, scope: Scope, environment: PolicyEnvironment): Step {
   const branch = (path: string, key: string) => new Scope(`${path}/${key}/`, scope);
   const inside = (inner: Scope) => stepsOf(run, id, inner, environment);
 
-  /** Opens a scope for branches. Like a step it has a name, which must not be under way twice. */
+  /**
+   * Runs `fn` for a group of branches. The group has a name like a step, and two groups with one name must
+   * not run at once.
+   */
   async function within<T>(name: string, fn: (path: string) => Promise<T>): Promise<T> {
     assertStepName(name);
     if (scope.isClosed) return new Promise<T>(() => {});
@@ -200,8 +203,8 @@ function optionsOf(options: StepOptions<never>, environment: PolicyEnvironment):
 }
 
 /**
- * Runs branches, at most `concurrency` at the same time, and waits for all of them. Throws the first error; the failed steps
- * of other branches are in its `also`.
+ * Runs branches, at most `concurrency` at the same time, and waits for all of them. Throws the first error.
+ * Its `also` has the errors of failed steps in other branches.
  */
 async function settleAll(
   branches: readonly (() => Promise<unknown>)[],
@@ -247,7 +250,7 @@ function childSettings(program: Program, parent: string, childId: string): strin
   return JSON.stringify(settings);
 }
 
-/** Spreads a 32-bit hash, and makes a number in [0, 1) of it. */
+/** Mixes the bits of a 32-bit hash, and returns a number in [0, 1). */
 function fraction(hash: number): number {
   let mixed = hash ^ (hash >>> 16);
   mixed = Math.imul(mixed, 0x85ebca6b);

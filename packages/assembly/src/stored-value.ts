@@ -1,7 +1,7 @@
 import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
-/** Inputs, results and payloads are stored as JSON; `undefined` is stored as nothing. */
+/** Converts a value to the JSON text that is stored. `undefined` stays `undefined`, and nothing is stored. */
 export function toStored(value: unknown, path: string): string | undefined {
   if (value === undefined) return undefined;
   let text: string | undefined;

@@ -3,7 +3,10 @@ import { afterMicrotasks } from './after-microtasks.ts';
 
 type Listener = (stored: StoredAssembly | undefined) => void;
 
-/** Reads assemblies that somebody waits for when they may have changed: all of a turn with one call. */
+/**
+ * Reads watched assemblies when they may have changed. Changes in the same turn of the event loop are read in
+ * one call.
+ */
 export class Watcher {
   readonly #journal: Journal;
   readonly #isLocal: (id: string) => boolean;
@@ -11,13 +14,20 @@ export class Watcher {
   readonly #rung = new Set<string>();
   #isScheduled = false;
 
-  /** `isLocal`: the assembly runs in this process, which will call `changed` itself. */
+  /**
+   * `isLocal` returns true for an assembly that runs in this process: then the worker calls `changed` when it
+   * ends.
+   */
   constructor(journal: Journal, isLocal: (id: string) => boolean) {
     this.#journal = journal;
     this.#isLocal = isLocal;
   }
 
-  /** Calls `listener` now, and when the assembly may have changed. Returns a function that ends it. */
+  /**
+   * Calls `listener` with the assembly at once, and whenever it may have changed. For an assembly of this
+   * process, intermediate progress is reported only if `withProgress` is true. Returns a function that stops
+   * watching.
+   */
   watch(id: string, listener: Listener, withProgress = false): () => void {
     const listeners = this.#listeners.get(id) ?? new Set();
     this.#listeners.set(id, listeners.add(listener));
@@ -50,7 +60,7 @@ export class Watcher {
         for (const listener of this.#listeners.get(id) ?? []) listener(stored[index]);
       });
     } catch {
-      // The store does not answer: the next ring reads again.
+      // The store did not answer. The next change notification reads again.
     }
   }
 }

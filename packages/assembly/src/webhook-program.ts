@@ -7,20 +7,21 @@ import { assembly, type Program } from './assembly.ts';
 import { webhookProgram } from './webhook.ts';
 import { assertSecret, signatureOf } from './webhook-signature.ts';
 
-/** The options of the program that sends webhooks. Secrets are named in the store, and never stored there. */
+/** The options for sending webhooks. The store keeps only the name of a secret, never the secret. */
 export interface WebhookOptions {
   /**
-   * Secrets by name. Several secrets of one name sign together, so that one can be replaced without a gap. Default:
-   * none.
+   * Secrets by name. If a name has several secrets, each signs the message, so that a receiver can change
+   * from one to the next at any time. Default: none.
    */
   readonly secrets?: Readonly<Record<string, string | readonly string[]>> | undefined;
   /**
-   * Which URLs are called. What it returns true for is called in any case. Default: all that are public and `https`.
+   * Decides which URLs may be called. If it returns true, private addresses and `http` are allowed as well.
+   * Default: all that are public and `https`.
    */
   readonly allow?: ((url: URL) => boolean) | undefined;
-  /** How long a call may take. Default: `20s`. */
+  /** The timeout of one call. Default: `20s`. */
   readonly timeout?: Duration | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for all waits and timeouts. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -30,14 +31,17 @@ interface WebhookInput {
   readonly message: object;
 }
 
-/** Messages are tried for about three days, as receivers are down over a weekend. */
+/** A message is retried for about three days, because a receiver may be down for a weekend. */
 const policy = {
   attempts: 16,
   backoff: { base: '5s', factor: 3, cap: '8h', jitter: 'equal' },
   retryOn: ['any'],
 } as const;
 
-/** The program that delivers webhooks: one step, whose policy lasts for days. It is parked when nobody answers. */
+/**
+ * The program that delivers one webhook message. It has one step, which is retried for days. If all attempts
+ * fail, the assembly is parked and waits for an operator.
+ */
 export function webhooks(options: WebhookOptions = {}): Program<WebhookInput, number> {
   const { timeout = '20s', clock = systemClock, allow } = options;
   const secrets = Object.entries(options.secrets ?? {}).map(([name, given]) => {
@@ -51,7 +55,7 @@ export function webhooks(options: WebhookOptions = {}): Program<WebhookInput, nu
       'send',
       async ({ key, signal }) => {
         const body = JSON.stringify(message);
-        // An id has no dots, because dots separate what is signed.
+        // The signed text is `id.timestamp.body`, so the id must not contain dots.
         const id = `msg_${Buffer.from(key).toString('base64url')}`;
         const timestamp = Math.floor(clock.epochMs() / 1000);
         const keys = secret === undefined ? [] : byName.get(secret);
@@ -85,13 +89,16 @@ async function post(
     signal,
     isAllowed ? undefined : publicLookup(url),
   );
-  // Gone: the receiver wants no more of this, and there is nothing to repair.
+  // 410 (Gone) means that the receiver wants no more messages. Count the message as delivered.
   if ((status >= 200 && status < 300) || status === 410) return status;
   const error = new Error(`${url.host} answered a webhook with ${status}`);
   throw Object.assign(error, { status, headers: { ...(retryAfter && { 'retry-after': retryAfter }) } });
 }
 
-/** Sends a request without following redirects. The address is checked when the connection is made. */
+/**
+ * Sends a request without following redirects. `guarded` rejects a private address when the connection is
+ * made.
+ */
 function send(
   url: URL,
   headers: Readonly<Record<string, string>>,

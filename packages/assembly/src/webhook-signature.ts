@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { OptionsError } from 'holdfast';
 
 /**
- * Signs a message as Standard Webhooks 1.0 says: `v1,` and the base64 of an HMAC-SHA256 of id, timestamp and body. Several
- * secrets give several signatures, so that a secret can be changed without a gap.
+ * Signs a message by Standard Webhooks 1.0: `v1,` and the base64 of an HMAC-SHA256 of id, timestamp and body.
+ * Returns one signature per secret, so that a receiver can change from one secret to the next at any time.
  */
 export function signatureOf(secrets: readonly string[], id: string, timestamp: number, body: string): string {
   return secrets

@@ -1,27 +1,33 @@
 import type { NewAssembly } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
-/** Where the customer is told what happens. */
+/** The URL that is called when something happens to an assembly. */
 export interface Notify {
-  /** The URL that is called. Required. */
+  /** The URL to call. Required. */
   readonly url: string;
   /**
-   * The name of a secret in `secrets`, with which messages are signed. Secrets themselves are not stored. Default:
-   * none.
+   * The name of a secret in `webhooks.secrets`, with which messages are signed. Only the name is stored.
+   * Default: none.
    */
   readonly secret?: string | undefined;
-  /** What is told. Default: `accepted`, `problem`, `done` and `stopped`. */
+  /** The types of notices to send. Default: `accepted`, `problem`, `done` and `stopped`. */
   readonly on?: readonly NoticeType[] | undefined;
 }
 
-/** What a webhook tells of. `done` and `stopped` are the last of an assembly. */
+/**
+ * The type of a notice. After `done` or `stopped` an assembly sends no more notices, unless it is cancelled
+ * after its end.
+ */
 export type NoticeType = 'accepted' | 'step' | 'problem' | 'done' | 'stopped';
 
 export interface NoticeSource {
   readonly id: string;
   readonly name: string;
   readonly type: NoticeType;
-  /** Tells notices of one assembly apart. The same notice has the same number in each run. */
+  /**
+   * Identifies a notice within its assembly. The same notice has the same number in each run, so it is sent
+   * only once.
+   */
   readonly number: string;
   readonly step?: string | undefined;
   readonly because?: string | undefined;
@@ -33,7 +39,7 @@ const defaultTypes: readonly NoticeType[] = ['accepted', 'problem', 'done', 'sto
 
 const types: readonly string[] = ['accepted', 'step', 'problem', 'done', 'stopped'];
 
-/** Throws for a URL, a secret or a type that nobody could use later. */
+/** Throws if the URL, the name of the secret or a type is not valid. */
 export function assertNotify(
   notify: Notify,
   webhooks: { readonly secrets?: Readonly<Record<string, unknown>> | undefined } = {},
@@ -47,7 +53,7 @@ export function assertNotify(
   return notify;
 }
 
-/** A notice is an assembly of one step, which is retried for days and parked like any other. */
+/** Returns the assembly that sends a notice. It has one step, which is retried for days and then parked. */
 export function noticeStarts(
   { url, secret, on = defaultTypes }: Notify,
   source: NoticeSource,

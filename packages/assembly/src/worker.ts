@@ -20,7 +20,7 @@ export interface WorkerSettings {
   readonly clock: Clock;
   readonly random: Random;
   readonly programs: ReadonlyMap<string, Program>;
-  /** What operators have paused or put into quarantine. */
+  /** The programs, tenants and keys that operators have paused or quarantined. */
   readonly controls: Pick<ProgramControls, 'isPaused' | 'isHeld'>;
   /** The most assemblies that run in this process at the same time. */
   readonly concurrency: number;
@@ -28,31 +28,42 @@ export interface WorkerSettings {
   readonly holdMs: number;
   readonly quietMs: number;
   readonly graceMs: number;
-  /** An assembly with which so many workers died is parked. */
+  /** An assembly is parked if this many workers died in a row while they ran it. */
   readonly deathsMax: number;
-  /** An assembly has left this process. */
+  /** Called when this process has stopped running an assembly. */
   onEnd(id: string, end: ExecutionEnd): void;
   onFailure(what: string, error: unknown): void;
 }
 
-/** A lease is extended after a third of its time, so that two calls may fail before it ends. */
+/**
+ * A heartbeat extends the lease after each third of its time, so that two heartbeats may fail before the
+ * lease ends.
+ */
 const beatsPerLease = 3;
-/** An idle worker asks the store for work again after 1 s, then after growing waits of up to 60 s: a notification may be lost. */
+/**
+ * An idle worker asks the store for work after 1 s, then after growing waits of up to 60 s, because a
+ * notification of new work may be lost.
+ */
 const idleMinMs = 1000;
 const idleMaxMs = 60_000;
-/** After a doorbell, a running assembly is asked for at most this often. */
+/** After a notification, the running assemblies are checked for changes at most this often. */
 const newsEveryMs = 50;
-/** An assembly in quarantine is looked at again after this time. */
+/**
+ * After this time a quarantined assembly is due again, and it is checked whether the quarantine has ended.
+ */
 const heldForMs = 30_000;
-/** An assembly with so many deaths runs alone in its process. */
+/**
+ * An assembly with which this many workers died is a suspect: it runs alone in a process, so that a crash
+ * harms no other.
+ */
 const suspectDeaths = 2;
 
-/** The key of a program in `programs`. */
+/** Returns the key of a program in the map `programs`. */
 export function programKey(name: string, version: number): string {
   return `${name}@${version}`;
 }
 
-/** Leases assemblies and runs them. One lease covers everything that it has. */
+/** Leases assemblies and runs them. One heartbeat extends the leases of all assemblies of this worker. */
 export class Worker {
   readonly #settings: WorkerSettings;
   readonly #host: ExecutionHost;
@@ -67,7 +78,10 @@ export class Worker {
   #isPollWanted = false;
   #isAlone = false;
   #suspects = 0;
-  /** Until then suspects are left to others: this process is busy, or found none that it may run. */
+  /**
+   * Until this time, suspects (assemblies with which workers died) are left to other processes. This process
+   * is busy, or found no suspect that it may run.
+   */
   #ignoresSuspectsUntil = 0;
   #drainsSince: number | undefined;
   #idleMs = idleMinMs;
@@ -96,7 +110,7 @@ export class Worker {
     return this.#isRunning && !this.#isDraining;
   }
 
-  /** True if an assembly that is started now can run here. */
+  /** True if this worker can run an assembly that is about to be started. */
   hasRoomFor(start: NewAssembly): boolean {
     const { programs, controls, concurrency } = this.#settings;
     if (!this.isRunning || this.#isAlone || this.#suspects > 0 || this.size >= concurrency) return false;
@@ -104,7 +118,7 @@ export class Worker {
     return !controls.isPaused(start.name) && !controls.isHeld(start);
   }
 
-  /** What operators ask for has changed. */
+  /** Called when controls of operators have changed: asks for work again. */
   controlsChanged(): void {
     this.#poll();
   }
@@ -121,7 +135,10 @@ export class Worker {
     this.#poll();
   }
 
-  /** Begins nothing more, and resolves when everything was given back. */
+  /**
+   * Begins nothing more, and resolves when all leases are released. After `graceMs` the running assemblies
+   * are abandoned.
+   */
   async stop(graceMs: number): Promise<void> {
     if (!this.#isRunning) return;
     this.#isDraining = true;
@@ -136,7 +153,7 @@ export class Worker {
     await this.#settings.journal.release(this.#settings.name);
   }
 
-  /** Runs an assembly that was leased with its start. */
+  /** Runs an assembly that this worker has started and leased in one call. */
   adopt(claimed: ClaimedAssembly, storeNow: number): void {
     this.#leaseEndsAt = Math.max(
       this.#leaseEndsAt,
@@ -219,7 +236,10 @@ export class Worker {
     }
   }
 
-  /** A suspect runs alone, so nothing else is claimed until what runs has ended; but not for ever. */
+  /**
+   * True while the worker claims nothing, so that it becomes empty and can run a suspect alone. It waits at
+   * most `leaseMs`.
+   */
   #mayWaitToBeAlone(): boolean {
     return this.#settings.clock.now() - (this.#drainsSince ?? 0) < this.#settings.leaseMs;
   }
@@ -234,7 +254,10 @@ export class Worker {
     this.#pollTimer.setIn(Math.max(0, Math.min(nextDueInMs, this.#idleMs)));
   }
 
-  /** Runs an assembly, or lets it wait if it is in quarantine. One that stops is not held: it compensates. */
+  /**
+   * Runs a leased assembly, or suspends it if it is quarantined. An assembly that was asked to stop runs in
+   * any case, because it must compensate.
+   */
   #take(claimed: ClaimedAssembly, storeNow: number): void {
     const { controls, recorder, onFailure } = this.#settings;
     if (claimed.stop !== undefined || !controls.isHeld(claimed)) {
@@ -256,7 +279,8 @@ export class Worker {
     const execution = new Execution(this.#host, program, claimed, storeNow);
     this.#executions.set(claimed.id, execution);
     if (!this.#beatTimer.isSet) this.#beatTimer.setIn(this.#settings.leaseMs / beatsPerLease);
-    // Programs belong to nobody's request: what surrounds the claim must not leak into them.
+    // The ambient context of this call (such as a deadline) must not apply to the program, which belongs to
+    // no request.
     withoutAmbient(() => {
       if (claimed.deaths >= deathsMax) {
         const message = `${claimed.deaths} workers have died with it since it last made progress`;
@@ -272,13 +296,14 @@ export class Worker {
     this.#isAlone = false;
     this.#settings.onEnd(execution.id, end);
     if (end.kind === 'left' && end.dueInMs !== undefined) this.#pollWithin(end.dueInMs);
-    // There is room again, or a suspect can run alone. Otherwise the doorbell and the timer are enough.
+    // Ask for work at once if the worker was full, or if a suspect can run alone. Otherwise the notification
+    // of the store and the timer are enough.
     const wasFull = this.size === this.#settings.concurrency - 1;
     if (wasFull || wasAlone || (this.#suspects > 0 && this.size === 0)) this.#poll();
     if (this.size === 0) this.#onEmpty?.();
   }
 
-  /** An assembly lies down for this time: the alarm is ours, as we know it first. */
+  /** An assembly is suspended for this time. Poll when it is over, without waiting for a notification. */
   #pollWithin(ms: number): void {
     const at = this.#settings.clock.now() + ms;
     if (this.isRunning && (!this.#pollTimer.isSet || this.#pollTimer.at > at)) this.#pollTimer.setAt(at);
@@ -297,7 +322,8 @@ export class Worker {
       const mine = new Set(leased);
       for (const [id, execution] of before) {
         if (this.#executions.get(id) !== execution || mine.has(id)) continue;
-        // It may have been given up while the call was in flight: then it is finished already.
+        // The store does not list this lease any more. If the execution ended during the heartbeat, the check
+        // above has skipped it.
         execution.abandon('another worker has taken over');
       }
       for (const { id, revision } of changed) {

@@ -1,6 +1,9 @@
 import { OptionsError } from 'holdfast';
 
-/** Host and port: `'127.0.0.1:5432'`, `'[::1]:5432'`, `'db.internal:5432'`. A port alone means a port of 127.0.0.1. */
+/**
+ * A host and a port: `'127.0.0.1:5432'`, `'[::1]:5432'`, `'db.internal:5432'`. A port without a host is a
+ * port of 127.0.0.1.
+ */
 export type Address = string | number;
 
 export interface HostAndPort {
@@ -10,7 +13,7 @@ export interface HostAndPort {
 
 const loopback = '127.0.0.1';
 
-/** Parses an address. Throws an `OptionsError` that names the field `path`. */
+/** Parses an address. If it is invalid, throws an `OptionsError` that names the option `path`. */
 export function readAddress(address: Address, path: string, portMin = 0): HostAndPort {
   const [, bracketed, plain, digits] =
     /^(?:(?:\[([\da-f:.]+)\]|([^\s:[\]]*)):)?(\d{1,5})$/i.exec(String(address)) ?? [];

@@ -3,18 +3,21 @@ import { type Clock, sleep } from 'holdfast';
 export interface BodyFault {
   readonly clock: Clock;
   readonly signal: AbortSignal | null | undefined;
-  /** The speed limit; Infinity means no limit. */
+  /** The speed limit of the body. Infinity: no limit. */
   readonly bytesPerSecond: number;
-  /** The connection breaks after this many bytes; with Infinity it does not break. */
+  /** The body breaks after this many bytes. Infinity: it does not break. */
   readonly bytesMax: number;
-  /** Makes the error that the consumer of the body gets when the connection breaks. */
+  /** Creates the error that the reader of the body gets when the body breaks. */
   broken(): Error;
 }
 
-/** A slow body is delivered in slices of 20 ms. */
+/** A slow body is delivered in this many slices per second, one every 20 ms. */
 const slicesPerSecond = 50;
 
-/** Copies a body slowly, or breaks it off after `bytesMax` bytes. A shorter body ends normally. */
+/**
+ * Returns a copy of a body that is slow, or that breaks after `bytesMax` bytes. A body with fewer bytes ends
+ * normally.
+ */
 export function faultyBody(
   body: ReadableStream<Uint8Array>,
   { clock, signal, bytesPerSecond, bytesMax, broken }: BodyFault,
@@ -29,21 +32,22 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // If the consumer has cancelled the copy, the controller throws, and this error is ignored. If `signal` aborts,
-      // the consumer gets the reason of the signal.
+      // If the reader has cancelled this stream, `controller` throws. This error is ignored below. If
+      // `signal` aborts, the reader gets the reason of the signal.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();
           if (done) {
             controller.close();
-            // A consumer with its own buffer waits for an answer to its request, so it gets 0 bytes.
+            // A reader with its own buffer (BYOB) waits until its request is answered, so answer it with 0
+            // bytes.
             controller.byobRequest?.respond(0);
             return;
           }
           held = value as Uint8Array<ArrayBuffer>;
         }
         if (passed >= bytesMax) {
-          // The consumer gets the error of `broken()`, so an error of `cancel` can be ignored.
+          // The reader gets the error of `broken()`, so an error of `cancel` can be ignored.
           reader.cancel().catch(() => {});
           controller.error(broken());
           return;

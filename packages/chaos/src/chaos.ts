@@ -3,9 +3,9 @@ import { seededRandom } from 'holdfast/testing';
 import { type ChaosPlan, type ChaosSpec, type FaultKind, type Place, readChaos } from './spec.ts';
 import { type Fault, type Subject, strike } from './strike.ts';
 
-/** The clock and the source of chance of faults. Tests give virtual ones. */
+/** The clock and the random numbers for faults. Tests can replace them. */
 export interface ChaosOptions {
-  /** The clock of faults and delays. Default: the system's. */
+  /** The clock for faults and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
   /** The source of random numbers. Default: made from the seed of the `ChaosSpec`. */
   readonly random?: Random | undefined;
@@ -13,22 +13,25 @@ export interface ChaosOptions {
 
 export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
 
-/** How many calls, events or connections there were, and how many of them suffered a fault. */
+/** How many calls, events or exchanges there were, and how many of them were hit by a fault. */
 export interface ChaosCounts {
-  /** The number of requests, events or exchanges (a request with its answer on a connection) so far. */
+  /**
+   * The number of subjects so far. A subject is a call, an event, or an exchange on a connection (a request
+   * and its answer).
+   */
   readonly subjects: number;
-  /** The number of subjects that a fault has hit. */
+  /** The number of subjects that were hit by a fault. */
   readonly struck: number;
   readonly byKind: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
-/** The faults that are injected at one place, such as a `fetch` or a proxy. */
+/** The faults that are injected into one `fetch`, handler or proxy. */
 export interface Chaos {
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
   /**
-   * Replaces the faults, and starts time, counters and random numbers again. An invalid `spec` throws an `OptionsError`
-   * and changes nothing.
+   * Replaces the faults. Their time, the numbering of subjects and the random numbers start again; `counts`
+   * continues. If `spec` is invalid, throws an `OptionsError` and changes nothing.
    */
   set(spec: ChaosSpec): void;
   /** Removes all faults. */

@@ -4,13 +4,13 @@ import { chaosControl } from './control.ts';
 import { type ChaosProxy, chaosProxy } from './proxy.ts';
 import type { ChaosSpec } from './spec.ts';
 
-/** What the command reads and where it prints. Tests replace it. */
+/** The environment of the command: what it reads and where it prints. Tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   out(line: string): void;
   err(line: string): void;
   readFile(path: string): Promise<string>;
-  /** Resolves when the process gets a signal to end. */
+  /** Resolves when the process receives a termination signal. */
   readonly ended: Promise<void>;
 }
 
@@ -30,7 +30,7 @@ const flags = {
 
 type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 
-/** Thrown for a wrong flag or value. The exit code is 2. */
+/** Thrown if a flag or its value is wrong. The exit code is then 2. */
 class UsageError extends Error {}
 
 /**
@@ -125,7 +125,10 @@ function readFlags(args: readonly string[]): Values {
   return values as Values;
 }
 
-/** The error message with the name of the flag. A field without a flag comes from the document of `--spec`. */
+/**
+ * Returns the error message with the name of the wrong flag. If the option has no flag, it is in the file of
+ * `--spec`.
+ */
 function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;
   return ['upstream', 'listen', 'control', 'token', 'spec'].includes(error.path)

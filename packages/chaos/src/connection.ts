@@ -4,7 +4,7 @@ import type { HostAndPort } from './address.ts';
 import { Lane } from './lane.ts';
 import type { Fault } from './strike.ts';
 
-/** The bytes that the proxy has received from each side and has sent to each side. */
+/** How many bytes the proxy has received from each side and sent to each side. */
 export interface ByteCounts {
   fromClient: number;
   toUpstream: number;
@@ -16,19 +16,28 @@ export interface Surround {
   readonly clock: Clock;
   readonly upstream: HostAndPort;
   readonly bytes: ByteCounts;
-  /** Returns the fault for the exchange (a request and its answer) that begins now. */
+  /**
+   * Returns the fault for the exchange (a request and its answer) that begins now. `isReused`: the connection
+   * has had an exchange before.
+   */
   strike(isReused: boolean): Fault | undefined;
   onClose(connection: Connection): void;
 }
 
-/** The connection of one client and its connection to the server. A `Lane` handles each direction. */
+/**
+ * A client's connection to the proxy, and the proxy's connection to the server for it. A `Lane` handles each
+ * direction.
+ */
 export class Connection {
   readonly #surround: Surround;
   readonly #client: Socket;
   #upstream: Socket | undefined;
   #request: Lane | undefined;
   #response: Lane | undefined;
-  /** True: the server has answered, so the next byte of the client begins a new exchange. */
+  /**
+   * True: the server has sent bytes, so the next bytes of the client begin a new exchange (request and
+   * answer).
+   */
   #isAnswered = false;
   #open = 1;
 
@@ -47,14 +56,17 @@ export class Connection {
     }
   }
 
-  /** Resets both sockets. Bytes that are not sent yet are lost. */
+  /** Resets both sockets (client and server). Bytes that are not sent yet are lost. */
   cut(): void {
     this.#close();
     reset(this.#client);
     if (this.#upstream) reset(this.#upstream);
   }
 
-  /** Removes the fault of the current exchange. If bytes were dropped already, it resets the connection instead. */
+  /**
+   * Removes the fault of the current exchange (a request and its answer). If bytes were already dropped, the
+   * exchange cannot continue, so the connection is reset.
+   */
   heal(): void {
     const isWhole = this.#request && !this.#request.hasSwallowed && !this.#response?.hasSwallowed;
     if (isWhole) this.#suffer(undefined);
@@ -82,7 +94,7 @@ export class Connection {
     this.#request = request;
     this.#response = response;
     this.#keep(upstream, () => {
-      // Bytes that the server sent before its connection broke still reach the client.
+      // Bytes that the server sent before its connection broke are still sent to the client.
       if (!response.isHanging) response.afterwards(() => this.cut());
     });
     upstream.on('close', () => request.close());
@@ -107,7 +119,10 @@ export class Connection {
     this.#response?.push(chunk);
   }
 
-  /** The client has closed its side. If the exchange hangs, the client has given up, and both sockets are closed. */
+  /**
+   * Called when the client has ended its side. If the exchange hangs because of a fault, the client has given
+   * up, so both sockets are closed.
+   */
   #onClientEnd(): void {
     const request = this.#request;
     if (!request || request.isHanging || this.#response?.isHanging) {
@@ -147,7 +162,7 @@ export class Connection {
     });
   }
 
-  /** Breaks off the answer. The client sees a normal end of the connection, the server a reset. */
+  /** Ends the answer early. The client sees a normal end of the connection, the server sees a reset. */
   #truncate(): void {
     this.#close();
     this.#client.end();
@@ -170,7 +185,10 @@ export class Connection {
   }
 }
 
-/** Resets a socket. While a socket connects or ends, a reset is impossible, so the socket is destroyed. */
+/**
+ * Resets a socket. While a socket is connecting or ending, a reset is impossible, so the socket is destroyed
+ * instead.
+ */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;
   const isEnding = socket.writableEnded && !socket.writableFinished;

@@ -10,17 +10,20 @@ import type { ChaosSpec } from './spec.ts';
 
 /** The options of `chaosControl`. */
 export interface ChaosControlOptions {
-  /** The address of the control API. Default: a free port of loopback. */
+  /** The address on which the control API listens. Default: a free port of loopback. */
   readonly listen?: Address | undefined;
-  /** The token that every request must have. It is required for addresses other than loopback. Default: none. */
+  /**
+   * The bearer token that every request must have. It is required for addresses other than loopback. Default:
+   * none.
+   */
   readonly token?: string | undefined;
 }
 
 const known: Readonly<Record<keyof ChaosControlOptions, true>> = { listen: true, token: true };
 
-/** The HTTP server that changes faults while they run. */
+/** An HTTP server that changes the faults of a proxy while the proxy runs. */
 export interface ChaosControl {
-  /** The address on which it listens, such as `127.0.0.1:6433`. */
+  /** The address on which the server listens, such as `127.0.0.1:6433`. */
   readonly address: string;
   close(): Promise<void>;
 }
@@ -71,7 +74,7 @@ export async function chaosControl(
       } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
     }
   });
-  // A slow request must end within the time of a test. Node's default is five minutes.
+  // A slow request must time out before the test that sends it does. Node's default is five minutes.
   server.requestTimeout = 10_000;
   server.listen(port, host);
   await once(server, 'listening');
@@ -85,7 +88,10 @@ export async function chaosControl(
   };
 }
 
-/** Refuses web pages and wrong tokens. Without a token it checks the host name, because of DNS rebinding attacks. */
+/**
+ * Refuses requests from web pages and requests with a wrong token. If no token is set, it checks the host
+ * name, to prevent DNS rebinding attacks.
+ */
 function assertCaller({ headers }: IncomingMessage, token: string | undefined): void {
   if (headers.origin !== undefined) throw new Refusal(403, 'Web pages may not use this.');
   if (token === undefined) {
@@ -103,7 +109,10 @@ function assertCaller({ headers }: IncomingMessage, token: string | undefined): 
   }
 }
 
-/** Hashes a token. All hashes have the same length, so that comparing them reveals nothing about the token. */
+/**
+ * Hashes a token. All hashes have the same length, so the time to compare them reveals nothing about the
+ * token.
+ */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -127,8 +136,8 @@ async function readJson(request: IncomingMessage): Promise<ChaosSpec> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    // A too large document is read to its end and dropped. If the connection were cut, the client would not see the
-    // answer.
+    // A document that is too large is read to its end, and its bytes are dropped. If the connection were
+    // closed instead, the client would not see the error.
     if (size <= bodyMaxBytes) chunks.push(chunk);
   }
   if (size > bodyMaxBytes) throw new Refusal(413, `The document is larger than ${bodyMaxBytes} bytes.`);

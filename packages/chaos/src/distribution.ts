@@ -16,7 +16,7 @@ export type DelaySettings = number | VariantSettings<'distribution', typeof dist
 
 const drawn = variants('distribution', distributions);
 
-/** A field for a delay. Drawn times are at most `cap`, an hour by default. */
+/** Reads the option `delay`. A random delay is at most `cap`, which is an hour by default. */
 export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration(), {
   ...drawn,
   read(value, path) {
@@ -28,7 +28,10 @@ export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration
   },
 });
 
-/** The quantile of a delay: a share `at` of all drawn times is below it. `at` is in [0, 1). */
+/**
+ * Returns the quantile of a random delay: the fraction `at` of all delays is shorter than the result. `at` is
+ * at least 0 and below 1.
+ */
 export function quantile(delay: DelaySettings, at: number): number {
   if (typeof delay === 'number') return delay;
   switch (delay.distribution) {
@@ -43,7 +46,10 @@ export function quantile(delay: DelaySettings, at: number): number {
   }
 }
 
-/** The quantile of the standard normal distribution, with an error below 0.00045 (Abramowitz and Stegun 26.2.23). */
+/**
+ * Returns the quantile of the standard normal distribution. The error is below 0.00045 (Abramowitz and Stegun
+ * 26.2.23).
+ */
 function probit(at: number): number {
   const tail = Math.max(Math.min(at, 1 - at), Number.MIN_VALUE);
   const t = Math.sqrt(-2 * Math.log(tail));

@@ -5,7 +5,7 @@ export interface Destination {
   readonly port: number;
 }
 
-/** The system call that Node names in each of these errors. */
+/** The name of the system call that Node's own errors have, by error code. */
 const syscalls: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connect',
   ETIMEDOUT: 'connect',
@@ -17,7 +17,7 @@ const syscalls: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'getaddrinfo',
 };
 
-/** Names and messages of the errors that undici (Node's HTTP client) throws. */
+/** The names and messages of errors of undici (Node's HTTP client), by error code. */
 const undici: Readonly<Record<string, readonly [name: string, message: string]>> = {
   UND_ERR_SOCKET: ['SocketError', 'other side closed'],
   UND_ERR_CONNECT_TIMEOUT: ['ConnectTimeoutError', 'Connect Timeout Error'],
@@ -25,17 +25,20 @@ const undici: Readonly<Record<string, readonly [name: string, message: string]>>
   UND_ERR_BODY_TIMEOUT: ['BodyTimeoutError', 'Body Timeout Error'],
 };
 
-/** The error of a `fetch` that got no answer. `cause` is the reason. */
+/** Returns the error with which `fetch` rejects if it got no answer. `cause` is the reason. */
 export function fetchFailed(cause: Error): TypeError {
   return new TypeError('fetch failed', { cause });
 }
 
-/** The error of a body that breaks off after `fetch` has returned. */
+/** Returns the error that the reader of a body gets if the body breaks after `fetch` has resolved. */
 export function terminated(cause: Error): TypeError {
   return new TypeError('terminated', { cause });
 }
 
-/** Makes an error with this code, as Node or undici would make it. */
+/**
+ * Creates an error with this code. It has the same properties as an error of Node or undici (Node's HTTP
+ * client).
+ */
 export function failure(
   code: string,
   message?: string,
@@ -56,7 +59,7 @@ export function failure(
   });
 }
 
-/** Makes an error with a name, because loggers print the name. */
+/** Creates an error with this `name`, because loggers print the name. */
 function named(name: string, message: string): Error {
   const error = new Error(message);
   Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
@@ -65,7 +68,8 @@ function named(name: string, message: string): Error {
 
 function socketOf(name: string, to: Destination | undefined): object {
   if (name !== 'SocketError') return {};
-  // `bytesWritten: 0` would mean that nothing was sent. That is true only for a refused connection.
+  // `bytesWritten: 0` would mean that no byte of the request was sent. That is true only for a refused
+  // connection.
   return { socket: { remoteAddress: to?.host, remotePort: to?.port, bytesWritten: 1, bytesRead: 0 } };
 }
 

@@ -1,6 +1,6 @@
 import type { Duration } from 'holdfast';
 
-/** A fault to inject. `kind` says what goes wrong. */
+/** A fault to inject. Its `kind` says what goes wrong. */
 export type FaultSpec =
   | LatencyFaultSpec
   | SlowFaultSpec
@@ -13,137 +13,155 @@ export type FaultSpec =
   | DuplicateFaultSpec
   | ReorderFaultSpec;
 
-/** When a fault strikes, and what. All kinds of faults have these fields. */
+/**
+ * Says when a fault is active and which calls, events or exchanges it hits. All kinds of faults have these
+ * fields.
+ */
 interface AnyFaultSpec<Kind extends string> {
   /** What goes wrong: `latency`, `slow`, `hang`, `refuse`, `reset`, `truncate`, `error`, `status`, … Required. */
   kind: Kind;
   /**
-   * The share of the possible subjects (calls, events or exchanges) that the fault strikes, from 0 to 1. Default: `1`.
+   * The share of the subjects (calls, events or exchanges) that the fault hits, from 0 to 1. Default: `1`.
    */
   rate?: number | undefined;
-  /** When the fault begins, measured from the time at which the faults were set. Default: `0`. */
+  /** When the fault begins, counted from the time at which the faults were set. Default: `0`. */
   from?: Duration | undefined;
-  /** When the fault ends, measured from the time at which the faults were set. Default: never. */
+  /** When the fault ends, counted from the time at which the faults were set. Default: never. */
   until?: Duration | undefined;
   /**
-   * Strikes only in the `down` part of each period. The first period begins at `from`, with its `up` part. Default: all
-   * the time.
+   * Makes the fault come and go. It is active only in the `down` part of each period. The first period begins
+   * at `from`, with its `up` part. Default: all the time.
    */
   flap?: FlapSpec | undefined;
-  /** Strikes only the first subjects, up to this number. Default: all. */
+  /** The fault hits only the first subjects (calls, events or exchanges), up to this number. Default: all. */
   first?: number | undefined;
-  /** Strikes only each n-th subject: with 3, the third, the sixth, … Default: `1`. */
+  /**
+   * The fault hits only every n-th subject (call, event or exchange): with 3, the third, the sixth and so on.
+   * Default: `1`.
+   */
   every?: number | undefined;
-  /** Strikes only subjects that match. Default: all. */
+  /** The fault hits only subjects (calls, events or exchanges) that match. Default: all. */
   match?: MatchSpec | undefined;
 }
 
-/** A fault that comes and goes: `up` without it, then `down` with it, and so on. */
+/** A fault that comes and goes: it is inactive for `up`, then active for `down`, then inactive again. */
 export interface FlapSpec {
-  /** How long the target works. Required. */
+  /** How long the target works before the fault becomes active. Required. */
   up?: Duration | undefined;
-  /** How long the fault strikes after `up`. Required. */
+  /** How long the fault is active after `up`. Required. */
   down?: Duration | undefined;
 }
 
-/** Which calls a fault is for. All that is given must fit; of a list, one entry. */
+/**
+ * Which calls a fault hits. A call must match all given fields. If a field is a list, one entry must match.
+ */
 export interface MatchSpec {
-  /** The method must be one of these; `*` stands for any text. Default: all. */
+  /** The method of the call must match one of these; `*` stands for any text. Default: all. */
   method?: string | readonly string[] | undefined;
-  /** The path must be one of these; `*` stands for any text. Default: all. */
+  /** The path of the call must match one of these; `*` stands for any text. Default: all. */
   path?: string | readonly string[] | undefined;
   /**
-   * The host must be one of these, with its port unless it is the default port; `*` stands for any text. Default: all.
+   * The host of the call must match one of these; `*` stands for any text. A port that is not the default
+   * port is part of the host. Default: all.
    */
   target?: string | readonly string[] | undefined;
 }
 
 /** Delays the request, the response or both. */
 export interface LatencyFaultSpec extends AnyFaultSpec<'latency'> {
-  /** The delay: a time, or a distribution from which a time is drawn. Required. */
+  /** The delay: a constant time, or a distribution of random times. Required. */
   delay: DelaySpec;
   /**
-   * `request`: waits before the work. `response`: waits after the work. `both`: waits before and after. Default:
+   * `request`: the delay is before the work. `response`: after the work. `both`: before and after. Default:
    * `response`.
    */
   direction?: 'request' | 'response' | 'both' | undefined;
 }
 
-/** Limits the speed at which bytes pass. */
+/** Limits the speed at which bytes are sent. */
 export interface SlowFaultSpec extends AnyFaultSpec<'slow'> {
   /** The speed, in bytes per second. Required. */
   bytesPerSecond: number;
-  /** Which bytes are slow. Default: `response`. */
+  /** Whether the bytes of the request, of the response or of both are slow. Default: `response`. */
   direction?: 'request' | 'response' | 'both' | undefined;
 }
 
-/** Never answers. */
+/** The call never gets an answer. */
 export interface HangFaultSpec extends AnyFaultSpec<'hang'> {
-  /** `response`: hangs after the work was done. Default: `both`. */
+  /**
+   * `response`: the work is done, but its answer never arrives. `request` or `both`: the work is not done.
+   * Default: `both`.
+   */
   direction?: 'request' | 'response' | 'both' | undefined;
 }
 
-/** Refuses connections, as if no server listened. */
+/** Refuses new connections, as if no server listened. */
 export interface RefuseFaultSpec extends AnyFaultSpec<'refuse'> {
-  /** Whether open connections are reset as well. Default: `false`. */
+  /** Whether open connections are also reset. Default: `false`. */
   cut?: boolean | undefined;
 }
 
-/** The connection breaks. */
+/** The connection breaks with a TCP reset. */
 export interface ResetFaultSpec extends AnyFaultSpec<'reset'> {
-  /** The connection breaks after this number of bytes. 0: before the first byte. Default: `0`. */
+  /** After how many bytes the connection breaks. 0: before the first byte. Default: `0`. */
   afterBytes?: number | undefined;
-  /** Whether the bytes of the request or of the response are counted. Default: `response`. */
+  /** Whether `afterBytes` counts the bytes of the request or of the response. Default: `response`. */
   direction?: 'request' | 'response' | undefined;
 }
 
-/** The answer ends early, without an error. */
+/** The answer ends early: the connection is closed without a reset. */
 export interface TruncateFaultSpec extends AnyFaultSpec<'truncate'> {
-  /** The answer ends after this number of bytes. Default: `0`. */
+  /** After how many bytes the answer ends. Default: `0`. */
   afterBytes?: number | undefined;
 }
 
-/** Throws an error. */
+/** The call fails with an error. */
 export interface ErrorFaultSpec extends AnyFaultSpec<'error'> {
   /** The `code` of the error. Default: `ECONNRESET`. */
   code?: string | undefined;
-  /** The message of the error. Default: a message that names the fault. */
+  /** The message of the error. Default: a message with the code. */
   message?: string | undefined;
-  /** `response`: throws after the work was done. Default: `request`. */
+  /**
+   * `request`: the error is thrown instead of doing the work. `response`: it is thrown after the work was
+   * done. Default: `request`.
+   */
   direction?: 'request' | 'response' | undefined;
 }
 
-/** Answers with a status. */
+/** The call gets an answer with the given status, for example 503. */
 export interface StatusFaultSpec extends AnyFaultSpec<'status'> {
-  /** The status, from 200 to 599. Default: `503`. */
+  /** The status of the answer, from 200 to 599. Default: `503`. */
   status?: number | undefined;
-  /** The `Retry-After` of the answer. Default: none. */
+  /** The time in the header `Retry-After` of the answer. Default: none. */
   retryAfter?: Duration | undefined;
-  /** How `Retry-After` is written. Default: `seconds`. */
+  /** Whether `Retry-After` is a number of seconds or a date. Default: `seconds`. */
   retryAfterAs?: 'seconds' | 'date' | undefined;
   /** Further headers of the answer. Default: none. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** The body of the answer. Default: empty. */
   body?: string | undefined;
-  /** `response`: answers after the server has done the work. Default: `request`. */
+  /**
+   * `request`: the answer is sent instead of the work. `response`: it is sent after the server has done the
+   * work. Default: `request`.
+   */
   direction?: 'request' | 'response' | undefined;
 }
 
-/** Calls the handler twice. */
+/** Calls the handler twice for one event. */
 export interface DuplicateFaultSpec extends AnyFaultSpec<'duplicate'> {
-  /** Whether both calls run at the same time. Default: `false`, one after the other. */
+  /** Whether both calls of the handler run at the same time. Default: `false`, one after the other. */
   together?: boolean | undefined;
 }
 
-/** Holds an event back until later events have passed. */
+/** Delays an event until later events are handled. */
 export interface ReorderFaultSpec extends AnyFaultSpec<'reorder'> {
-  /** How many later events pass first. Default: `1`. */
+  /** How many later events are handled first. Default: `1`. */
   by?: number | undefined;
-  /** The longest wait for the later events. Default: `1s`. */
+  /** The longest time to wait for the later events. Default: `1s`. */
   within?: Duration | undefined;
 }
 
-/** A constant time, or a distribution from which a time is drawn for each use. */
+/** A constant time, or a distribution from which a random time is chosen for each use. */
 export type DelaySpec =
   | Duration
   | UniformDelaySpec
@@ -161,29 +179,34 @@ export interface UniformDelaySpec {
   max: Duration;
 }
 
-/** A random delay with many short and few long values. `cap` is the longest. */
+/** A random delay: many delays are short, and few are long. None is longer than `cap`. */
 export interface ExponentialDelaySpec {
-  /** Many short times and few long times, like the gaps between independent arrivals. Required. */
+  /** Many short times and few long times, like the times between independent requests. Required. */
   distribution: 'exponential';
-  /** The mean. Required. */
+  /** The mean time. Required. */
   mean: Duration;
-  /** A longer time is replaced by this time. Default: `1h`. */
+  /** The longest time. A longer random time is replaced by it. Default: `1h`. */
   cap?: Duration | undefined;
 }
 
-/** A random delay that looks like the latency of a real service: half are below `median`, and a few are far above. */
+/**
+ * A random delay like the latency of a real service: half of the delays are below `median`, and a few are far
+ * above it.
+ */
 export interface LognormalDelaySpec {
-  /** The usual shape of latencies. Required. */
+  /**
+   * The usual distribution of latencies: most times are near the median, and a few are much longer. Required.
+   */
   distribution: 'lognormal';
   /** Half of the times are shorter than this. Required. */
   median: Duration;
-  /** The spread, from 0 to 10. Default: `1`. */
+  /** How widely the times are spread, from 0 to 10. Default: `1`. */
   sigma?: number | undefined;
-  /** A longer time is replaced by this time. Default: `1h`. */
+  /** The longest time. A longer random time is replaced by it. Default: `1h`. */
   cap?: Duration | undefined;
 }
 
-/** A random delay with a heavy tail: the smaller `alpha` is, the more very long ones. */
+/** A random delay with a heavy tail: a smaller `alpha` gives more very long delays. */
 export interface ParetoDelaySpec {
   /** A heavy tail: most times are short, and a few are very long. Required. */
   distribution: 'pareto';
@@ -191,6 +214,6 @@ export interface ParetoDelaySpec {
   min: Duration;
   /** How quickly long times become rare. A lower number gives a heavier tail. Default: `1.5`. */
   alpha?: number | undefined;
-  /** A longer time is replaced by this time. Default: `1h`. */
+  /** The longest time. A longer random time is replaced by it. Default: `1h`. */
   cap?: Duration | undefined;
 }

@@ -9,16 +9,16 @@ import { untilAborted } from './until-aborted.ts';
 
 /** The options of `chaosFetch`. */
 export interface ChaosFetchOptions extends ChaosOptions {
-  /** The `fetch` to call. Default: the global `fetch`. */
+  /** The `fetch` that sends the requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
 const known: Readonly<Record<keyof ChaosFetchOptions, true>> = { fetch: true, ...chaosOptions };
 
-/** A `fetch` with faults. Its property `chaos` changes and counts them. */
+/** A `fetch` with faults. Its property `chaos` changes the faults and counts them. */
 export type ChaosFetch = typeof globalThis.fetch & { readonly chaos: Chaos };
 
-/** Makes a `fetch` that fails as `spec` says, with the errors of undici (Node's HTTP client). */
+/** Creates a `fetch` that fails as `spec` says, with the same errors as undici (Node's HTTP client). */
 export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): ChaosFetch {
   assertKnownFields(known, options);
   const { clock = systemClock, fetch = (...args) => globalThis.fetch(...args) } = options;
@@ -28,7 +28,7 @@ export function chaosFetch(spec: ChaosSpec, options: ChaosFetchOptions = {}): Ch
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const url = URL.parse(request?.url ?? String(input));
     const signal = init?.signal === undefined ? request?.signal : init.signal;
-    // A call with an invalid URL or an aborted signal is not counted. The real `fetch` throws the error.
+    // A call with an invalid URL or an aborted signal is not counted: the real `fetch` throws the error.
     if (url === null || signal?.aborted) return fetch(input, init);
     const fault = chaos.strike({
       method: init?.method ?? request?.method ?? 'GET',
@@ -65,7 +65,10 @@ async function suffer(fault: Fault, sending: Sending, send: () => Promise<Respon
   }
 }
 
-/** Applies a fault that replaces the request or the answer. Returns undefined if there is no such fault. */
+/**
+ * Applies a fault that happens instead of the request or of the answer. Returns `undefined` if there is no
+ * such fault.
+ */
 async function instead(
   direction: 'request' | 'response',
   { ending }: Fault,
@@ -85,10 +88,11 @@ async function instead(
       return untilAborted(signal);
     case 'reset':
       if (ending.afterBytes > 0) return undefined;
-      // If a connection breaks before anything is written, Node reports an error of `connect`.
+      // If a connection breaks before any byte is written, Node reports that the system call `connect`
+      // failed.
       throw fetchFailed(failure('ECONNRESET', undefined, to, isBefore ? 'connect' : 'read'));
     case 'error':
-      // The request was sent, so the error must not look like a failed `connect`.
+      // If the request was sent, the error must name the system call `read`, not `connect`.
       throw fetchFailed(failure(ending.code, ending.message, to, isBefore ? undefined : 'read'));
     case 'status':
       return answer(ending, clock, url);
@@ -103,7 +107,7 @@ function answer(fault: FaultSettings<'status'>, clock: Clock, url: URL): Respons
   return resembling(response, { url: url.href, redirected: false, type: 'basic' });
 }
 
-/** The value of Retry-After. It is rounded up, so that a client does not come back too early. */
+/** Returns the value of `Retry-After`. It is rounded up, so that a client does not retry too early. */
 function retryAfter({ retryAfter = 0, retryAfterAs }: FaultSettings<'status'>, clock: Clock): string {
   if (retryAfterAs === 'seconds') return String(Math.ceil(retryAfter / 1000));
   return new Date(Math.ceil((clock.epochMs() + retryAfter) / 1000) * 1000).toUTCString();
@@ -125,7 +129,7 @@ function withFaultyBody(response: Response, fault: Fault, { clock, signal, url }
   return resembling(new Response(body, response), response);
 }
 
-/** Sets `url`, `redirected` and `type`, which the constructor of Response cannot set. */
+/** Sets `url`, `redirected` and `type` of a response, which the constructor of `Response` cannot set. */
 function resembling(
   made: Response,
   { url, redirected, type }: Pick<Response, 'url' | 'redirected' | 'type'>,
@@ -139,7 +143,7 @@ function resembling(
   });
 }
 
-/** Frees the connection of a response that is not returned. */
+/** Cancels the body of a response that is not returned, so that its connection becomes free. */
 function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

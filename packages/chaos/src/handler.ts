@@ -8,18 +8,24 @@ import { untilAborted } from './until-aborted.ts';
 
 /** The options of `chaosHandler`. */
 export interface ChaosHandlerOptions<Args extends unknown[]> extends ChaosOptions {
-  /** Returns the method, path and target of a call, which `match` compares. Default: a call has none of them. */
+  /**
+   * Returns the method, path and target of a call. The option `match` of a fault compares them. Default: a
+   * call has none of them.
+   */
   readonly subject?: ((...args: Args) => Omit<Subject, 'number'>) | undefined;
 }
 
 const known: Readonly<Record<keyof ChaosHandlerOptions<[]>, true>> = { subject: true, ...chaosOptions };
 
-/** A function with faults. Its property `chaos` changes and counts them. */
+/** A handler with faults. Its property `chaos` changes the faults and counts them. */
 export type ChaosHandler<Args extends unknown[], Result> = ((...args: Args) => Promise<Awaited<Result>>) & {
   readonly chaos: Chaos;
 };
 
-/** Makes a handler that fails as `spec` says. A hang ends when the first `signal` among the arguments aborts. */
+/**
+ * Creates a handler that fails as `spec` says. A hanging call ends when the first `signal` among its
+ * arguments aborts.
+ */
 export function chaosHandler<Args extends unknown[], Result>(
   spec: ChaosSpec,
   handler: (...args: Args) => Result,
@@ -65,7 +71,10 @@ export function chaosHandler<Args extends unknown[], Result>(
   return Object.assign(handle, { chaos });
 }
 
-/** Calls the handler once, twice in a row, or twice at the same time. Parallel calls are both awaited. */
+/**
+ * Calls the handler once, or twice if `duplicate` is given. If both calls run at the same time, it waits for
+ * both.
+ */
 async function call<Result>(
   duplicate: FaultSettings<'duplicate'> | undefined,
   handle: () => Result,
@@ -80,7 +89,7 @@ async function call<Result>(
   return (both[0] as PromiseFulfilledResult<Awaited<Result>>).value;
 }
 
-/** The order of the running calls. It lets a call wait until `by` later calls have ended. */
+/** The order in which calls began. It lets a call wait until `by` later calls have ended. */
 class CallOrder {
   readonly #clock: Clock;
   readonly #aside = new Set<{ readonly place: number; left: number; wake(): void }>();

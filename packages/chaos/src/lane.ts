@@ -1,31 +1,34 @@
 import type { Socket } from 'node:net';
 import { Alarm, type Clock } from 'holdfast';
 
-/** When one direction holds back this many bytes, it pauses the sender. */
+/** When this many bytes of one direction wait to be sent, the sender is paused. */
 const heldMaxBytes = 1024 * 1024;
-/** With a speed limit, bytes are sent in slices of 20 ms. */
+/** With a speed limit, bytes are sent in this many slices per second, one every 20 ms. */
 const slicesPerSecond = 50;
 
-/** The fault of one direction for the current exchange (a request and its answer). */
+/** The fault of one direction, for the current exchange (a request and its answer). */
 export interface LaneFault {
   readonly delayMs: number;
   readonly bytesPerSecond: number;
-  /** Whether all bytes are dropped. */
+  /** True: all bytes are dropped, so the other side hangs. */
   readonly swallows: boolean;
-  /** The connection breaks after this many bytes; with Infinity it does not break. */
+  /** The connection breaks after this many bytes. Infinity: it does not break. */
   readonly bytesMax: number;
   readonly onBreak: () => void;
 }
 
 interface Held {
-  /** Bytes to send, or a function to call after all earlier bytes are sent. */
+  /** Bytes to send, or a function to call when all earlier bytes are sent. */
   bytes: Buffer | (() => void);
   readonly dueAt: number;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** One direction of a connection. It sends the bytes of one socket to the other, with the current fault. */
+/**
+ * One direction of a connection. It sends the bytes of one socket to the other socket, with the current
+ * fault.
+ */
 export class Lane extends Alarm {
   readonly #clock: Clock;
   readonly #from: Socket;
@@ -35,12 +38,12 @@ export class Lane extends Alarm {
   #bytesLeft = Infinity;
   #held: Held[] = [];
   #heldBytes = 0;
-  /** When the next slice may be sent; `undefined` while no slice waits. */
+  /** When the next slice of bytes may be sent. `undefined`: no slice waits. */
   #readyAt: number | undefined;
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /** Whether bytes were dropped. If so, `heal` resets the connection, because later bytes would make no sense. */
+  /** True: bytes were dropped. Then `heal` resets the connection, because later bytes would make no sense. */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -64,7 +67,10 @@ export class Lane extends Alarm {
     return this.hasSwallowed || this.#fault?.swallows === true;
   }
 
-  /** Sets the fault for the bytes to come. Bytes that already wait are not affected. */
+  /**
+   * Sets the fault for bytes that arrive from now on. For bytes that already wait, only the speed limit
+   * changes.
+   */
   suffer(fault: LaneFault | undefined): void {
     this.#fault = fault;
     this.#bytesLeft = fault?.bytesMax ?? Infinity;
@@ -94,13 +100,13 @@ export class Lane extends Alarm {
     if (!this.#isClosed) this.#hold(act);
   }
 
-  /** Drops all waiting and later bytes, and clears the alarm. */
+  /** Drops all bytes that wait or arrive later, and clears the alarm. */
   close(): void {
     this.#isClosed = true;
     this.#held = [];
     this.#heldBytes = 0;
     this.#clock.clear(this);
-    // Bytes are still read, so that the end of the stream is noticed.
+    // Continue to read from the socket, so that its end is noticed.
     this.#from.resume();
   }
 
@@ -158,13 +164,16 @@ export class Lane extends Alarm {
     this.#isBlocked = !this.#to.write(bytes);
   }
 
-  /** Calls `act` when the socket has sent everything. `act` may reset the socket, which discards unsent bytes. */
+  /**
+   * Calls `act` when the socket has sent all bytes. `act` may reset the socket, which would discard unsent
+   * bytes.
+   */
   #afterWriting(act: () => void): void {
     if (this.#to.writableLength === 0 || this.#to.destroyed) act();
     else this.#to.write(nothing, act);
   }
 
-  /** Pauses the sender while too many bytes wait, and resumes it when they are sent. */
+  /** Pauses the sender while too many bytes wait, and resumes it when they are sent (backpressure). */
   #press(): void {
     if (this.#isClosed) return;
     const isFull = this.#isBlocked || this.#heldBytes >= heldMaxBytes;

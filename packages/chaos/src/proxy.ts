@@ -12,13 +12,13 @@ import { isInForce, nextChange } from './strike.ts';
 export interface ChaosProxyOptions {
   /** The address to listen on. Default: a free port of 127.0.0.1. */
   readonly listen?: Address | undefined;
-  /** The address that connections are passed on to. Required. */
+  /** The address of the server to which connections are forwarded. Required. */
   readonly upstream: Address;
   /** The faults to inject. Default: none. */
   readonly spec?: ChaosSpec | undefined;
-  /** Replaces the seed of `spec`. Default: the seed of `spec`. */
+  /** The seed of the random numbers, instead of the seed in `spec`. Default: the seed of `spec`. */
   readonly seed?: number | string | undefined;
-  /** The clock of faults and delays. Default: the system's. */
+  /** The clock for faults and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
   /** The source of random numbers. Default: made from the seed. */
   readonly random?: Random | undefined;
@@ -36,32 +36,32 @@ const known: Readonly<Record<keyof ChaosProxyOptions, true>> = {
 export interface ChaosProxyState {
   readonly listen: string;
   readonly upstream: string;
-  /** False while a fault refuses connections. */
+  /** False: a fault refuses all connections at the moment. */
   readonly listening: boolean;
   readonly spec: ChaosSpec;
   readonly connections: { readonly accepted: number; readonly open: number };
   readonly bytes: Readonly<ByteCounts>;
   readonly exchanges: number;
-  /** How many exchanges (a request and its answer) a fault has hit. */
+  /** How many exchanges (a request and its answer) were hit by a fault. */
   readonly struck: number;
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
-/** A TCP proxy with faults that runs until `close`. */
+/** A TCP proxy with faults. It runs until `close`. */
 export interface ChaosProxy extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
   state(): ChaosProxyState;
   /**
-   * Replaces the faults from the next exchange (a request and its answer) on. Resolves when the new faults are active.
-   * An invalid `spec` rejects with an `OptionsError` and changes nothing.
+   * Replaces the faults, from the next exchange (a request and its answer) on. Resolves when the new faults
+   * are active. If `spec` is invalid, rejects with an `OptionsError` and changes nothing.
    */
   set(spec: ChaosSpec): Promise<void>;
   /** Removes all faults. */
   heal(): Promise<void>;
   cut(): void;
   resetCounters(): void;
-  /** Closes every connection. Resolves when no socket is left. */
+  /** Closes all connections and stops listening. Resolves when all sockets are closed. */
   close(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export async function chaosProxy(options: ChaosProxyOptions): Promise<ChaosProxy
   return proxy;
 }
 
-/** The wait before the next try to listen, if another process has taken the port. */
+/** The delay (ms) before the proxy tries to listen again, if another process has taken the port. */
 const listenAgainMs = 20;
 
 class RunningProxy extends Alarm implements ChaosProxy {
@@ -89,7 +89,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
   readonly #surround: Surround;
   #accepted = 0;
   #bytes: ByteCounts = { fromClient: 0, toUpstream: 0, fromUpstream: 0, toClient: 0 };
-  /** Resolves when the current start or stop of the listener is done. Only one runs at a time. */
+  /** Resolves when the current start or stop of listening is done. They run one after the other. */
   #changing: Promise<void> = Promise.resolve();
   #isRefusing = false;
   #isClosed = false;
@@ -121,7 +121,10 @@ class RunningProxy extends Alarm implements ChaosProxy {
     };
   }
 
-  /** Listens even if a fault refuses connections, because a free port is known only after listening. */
+  /**
+   * Starts to listen, even if a fault refuses connections: the number of a free port is known only after
+   * listening.
+   */
   async start({ host, port }: HostAndPort): Promise<void> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
@@ -131,7 +134,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
       this.#accepted++;
       this.#connections.add(new Connection(this.#surround, client));
     });
-    // Listening again can fail. `#listen` then tries again later.
+    // Listening again after a fault can fail. Ignore the error here: `#listen` tries again later.
     this.#server.on('error', () => {});
     await this.#reconsider();
   }
@@ -194,7 +197,10 @@ class RunningProxy extends Alarm implements ChaosProxy {
     void this.#reconsider();
   }
 
-  /** Starts or stops listening as the current faults say, and sets an alarm for the next change. */
+  /**
+   * Starts or stops listening as the current faults demand, and sets an alarm for the time of the next
+   * change.
+   */
   #reconsider(): Promise<void> {
     this.#changing = this.#changing.then(async () => {
       if (this.#isClosed) return;

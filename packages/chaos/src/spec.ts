@@ -16,7 +16,7 @@ import { delay } from './distribution.ts';
 import type { FaultSpec } from './fault-spec.ts';
 import { required, type VariantSettings, type VariantSpec, variants } from './variants.ts';
 
-/** Where faults are injected. Not every place supports every kind of fault. */
+/** Where faults are injected. Not every place supports all kinds of faults. */
 export type Place = 'fetch' | 'handler' | 'proxy';
 
 /** The body of an answer. It may be empty. */
@@ -44,7 +44,10 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
   },
 };
 
-/** When a fault is active and what it hits. All kinds of faults have these fields. */
+/**
+ * The fields that all kinds of faults have: when a fault is active, and which calls, events or exchanges it
+ * hits.
+ */
 const when = {
   rate: number(1, 0, 1),
   from: duration(0),
@@ -82,7 +85,10 @@ const kinds = {
 
 /** The kinds of faults. */
 export type FaultKind = keyof typeof kinds;
-/** What the tables read. It is the same as `FaultSpec`, without comments. */
+/**
+ * The type of a fault before validation, derived from `kinds`. It is the same as `FaultSpec`, which also has
+ * the comments.
+ */
 export type ReadFault = VariantSpec<'kind', typeof kinds>;
 /** A fault with its defaults filled in and its durations in ms. */
 export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
@@ -94,7 +100,9 @@ export type FaultSettings<K extends FaultKind = FaultKind> = Extract<
 export interface ChaosSpec {
   /** The seed of the random numbers. The same seed gives the same faults. Default: `0`. */
   seed?: number | string | undefined;
-  /** What goes wrong, and when. Several faults may strike the same subject. Required. */
+  /**
+   * The faults: what goes wrong, and when. Several faults may hit the same call, event or exchange. Required.
+   */
   faults: readonly FaultSpec[];
 }
 
@@ -146,7 +154,8 @@ function assertTimes({ from, until, flap }: FaultSettings, path: string): void {
 }
 
 /**
- * Throws for a fault that `place` does not support. If the fault were ignored, a test would pass for the wrong reason.
+ * Throws if `place` does not support the fault. If the fault were ignored, a test would pass for the wrong
+ * reason.
  */
 function assertPlace(fault: FaultSettings, place: Place, path: string): void {
   if (!doable[place].includes(fault.kind)) {

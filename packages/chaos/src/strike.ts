@@ -2,39 +2,39 @@ import type { Random } from 'holdfast';
 import { quantile } from './distribution.ts';
 import type { ChaosPlan, FaultKind, FaultSettings } from './spec.ts';
 
-/** What a fault can hit: a request, an event, or an exchange (a request and its answer) on a connection. */
+/** What a fault can hit: a call, an event, or an exchange (a request and its answer) on a connection. */
 export interface Subject {
-  /** The number in the order of arrival, from 1. */
+  /** The number of this subject in the order of arrival, from 1. */
   readonly number: number;
   readonly method?: string | undefined;
   readonly path?: string | undefined;
   /** The `host:port` of a server, the topic of an event, or another name that the user chooses. */
   readonly target?: string | undefined;
-  /** True if the connection was used before. Such a connection can no longer be refused. */
+  /** True: the connection has had an exchange before, so it can no longer be refused. */
   readonly isReused?: boolean | undefined;
 }
 
 type EndingKind = 'hang' | 'refuse' | 'reset' | 'truncate' | 'error' | 'status';
 
-/** The combined effect of all faults that hit one subject. */
+/** The combined effect of all faults that hit one subject (a call, event or exchange). */
 export interface Fault {
-  /** The kinds of faults that have an effect, in the order of the `ChaosSpec`. */
+  /** The kinds of the faults that have an effect, in the order of the `ChaosSpec`. */
   readonly kinds: readonly FaultKind[];
-  /** The total delay of the request and of the response, in ms; 0 for none. */
+  /** The total delays of the request and of the response, in ms. 0: no delay. */
   readonly requestDelayMs: number;
   readonly responseDelayMs: number;
-  /** The speed limits of the request and of the response; Infinity means no limit. */
+  /** The speed limits of the request and of the response. Infinity: no limit. */
   readonly requestBytesPerSecond: number;
   readonly responseBytesPerSecond: number;
-  /** How the subject fails; `undefined` if it does not fail. */
+  /** The fault that makes the subject fail. `undefined`: the subject does not fail. */
   readonly ending: FaultSettings<EndingKind> | undefined;
   readonly duplicate: FaultSettings<'duplicate'> | undefined;
   readonly reorder: FaultSettings<'reorder'> | undefined;
 }
 
 /**
- * Decides which faults hit `subject`. It draws two random numbers for each fault, so that a change to one fault does
- * not affect the others. `now` is in ms since the faults were set.
+ * Decides which faults hit `subject`. It uses two random numbers per fault in any case, so that a change to
+ * one fault does not affect the others. `now` is in ms since the faults were set.
  */
 export function strike(plan: ChaosPlan, random: Random, now: number, subject: Subject): Fault | undefined {
   const kinds: FaultKind[] = [];
@@ -82,13 +82,13 @@ export function strike(plan: ChaosPlan, random: Random, now: number, subject: Su
   };
 }
 
-/** Whether a fault is active at the time `now`. */
+/** Returns whether the fault is active at the time `now`. */
 export function isInForce({ from, until = Infinity, flap }: FaultSettings, now: number): boolean {
   if (now < from || now >= until) return false;
   return flap === undefined || (now - from) % (flap.up + flap.down) >= flap.up;
 }
 
-/** When the result of `isInForce` changes next; Infinity if it never changes. */
+/** Returns the time at which the result of `isInForce` changes next. Infinity: it does not change. */
 export function nextChange(fault: FaultSettings, now: number): number {
   const { from, until = Infinity, flap } = fault;
   if (now < from) return from;
@@ -125,7 +125,8 @@ function resembles(pattern: string, value: string, ignoresCase: boolean): boolea
   const [head = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return value === pattern;
   if (!value.startsWith(head)) return false;
-  // Each piece of the pattern is matched at the first possible place. A later place would not help later pieces.
+  // Match each piece of the pattern as early as possible in the value. A later match would not help the next
+  // pieces.
   const tail = rest.pop() as string;
   let at = head.length;
   for (const piece of rest) {

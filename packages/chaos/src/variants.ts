@@ -11,11 +11,11 @@ import {
 export type Required<F> = F & { readonly required: true };
 export type Variants = Readonly<Record<string, Table>>;
 
-/** The input type: the tag, which names the variant, and the fields of that variant. */
+/** The type of the input. The field `Tag` names the variant, and the other fields belong to that variant. */
 export type VariantSpec<Tag extends string, V extends Variants> = {
   [K in keyof V]: { [T in Tag]: K } & SpecOf<V[K]> & Said<V[K]>;
 }[keyof V];
-/** The type after validation, with defaults filled in. */
+/** The type of the settings after validation, with defaults filled in. */
 export type VariantSettings<Tag extends string, V extends Variants> = {
   [K in keyof V]: { readonly [T in Tag]: K } & SettingsOf<V[K]>;
 }[keyof V];
@@ -28,7 +28,7 @@ export function required<F extends Field>(field: F): Required<F> {
   return { ...field, required: true };
 }
 
-/** A field that is an object. Its `tag` selects the table for its other fields. */
+/** Returns a field that reads an object. The value of its `tag` selects the table for the other fields. */
 export function variants<Tag extends string, V extends Variants>(
   tag: Tag,
   tables: V,

@@ -7,8 +7,8 @@ import type { OpenStore } from './store.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * Discards, restores or keeps events, or undoes such a change. The exit code is 1 if no event was changed, or fewer
- * events than the user named.
+ * Discards, restores or keeps events, or undoes such a change. The exit code is 1 if no event was changed, or
+ * fewer than the user has listed by id.
  */
 export async function changeEvents(
   engine: OpenStore,

@@ -5,28 +5,28 @@ import type { Terminal } from './terminal.ts';
 import { widthOf, wrapped, wrapText } from './text-width.ts';
 import { version } from './version.ts';
 
-/** A flag of a command. With `value` it takes a value, which help texts show under this name. */
+/** A flag of a command. If `value` is set, the flag takes a value, and help texts show it under this name. */
 export interface Flag {
   readonly value?: string;
-  /** The flag may be given several times. All values are in `Given.lists`. */
+  /** True: the flag may be given several times. All its values are in `Given.lists`. */
   readonly many?: true;
   readonly says: string;
 }
 
 /** A command of the command line. `run` resolves with the exit code: 0 for success, 1 if a check failed. */
 export interface Command {
-  /** The words that call the command, such as `dlq ls`. */
+  /** The words that the user types to call the command, such as `dlq ls`. */
   readonly name: string;
   readonly summary: string;
-  /** The operands for the help text: `<id>`, `[id…]`; none by default. */
+  /** The operands, as the help text shows them: `<id>`, `[id…]`. Default: none. */
   readonly operands?: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Command lines for the help text, without the word `holdfast`. */
+  /** Example command lines for the help text, without the word `holdfast`. */
   readonly examples: readonly string[];
   run(given: Given, terminal: Terminal): Promise<number>;
 }
 
-/** What the user typed after the name of the command, checked against its flags. */
+/** The operands and flags that the user typed, checked against the flags of the command. */
 export interface Given {
   readonly operands: readonly string[];
   readonly flags: Readonly<Record<string, string | true | undefined>>;
@@ -46,8 +46,8 @@ const everywhere: Record<string, Flag> = {
 };
 
 /**
- * Runs the command that `args` name. Resolves with the exit code: 0 for success, 1 if a check failed, 2 for wrong
- * usage, 3 for any other error.
+ * Runs the command that the first words of `args` name. Resolves with the exit code: 0 for success, 1 if a
+ * check failed, 2 for wrong usage, 3 for any other error.
  */
 export async function runCommand(
   commands: readonly Command[],
@@ -89,7 +89,8 @@ function listCommands(commands: readonly Command[], args: readonly string[], ter
   const group = commands.filter(({ name }) => name.split(' ')[0] === first);
   const isAsked = isHelp(first) || (group.length > 0 && isHelp(second));
   if (!isAsked) terminal.err(`holdfast: ${unknownCommand(commands, group, args)}`);
-  // Do not print the list of all commands: it is long, and would hide the sentence about the unknown command.
+  // Do not print the list of all commands here: it is long, and would hide the message about the unknown
+  // command.
   if (!isAsked && group.length === 0) return 2;
   const print = isAsked ? terminal.out : terminal.err;
   print(

@@ -103,7 +103,7 @@ export const commands: readonly Command[] = [
   policiesForce,
   policiesRetries,
   policiesMode,
-  // `gateway` would match all of these, so it comes last.
+  // The first match is run, and `gateway` matches all command lines below, so `gatewayRun` is the last.
   gatewayCheck,
   gatewayExport,
   gatewayLs,
@@ -112,7 +112,7 @@ export const commands: readonly Command[] = [
   gatewayRequest,
   gatewayForce,
   gatewayRun,
-  // Longer names must come first: `simulate` would match all of these, and the first match is run.
+  // The first match is run, and `simulate` matches all command lines below, so longer names come first.
   simulateSweep,
   simulateReplay,
   simulate,

@@ -3,7 +3,10 @@ import type { Command } from './command.ts';
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-/** A script that completes the words and flags of all commands. It asks nothing: it has the list in it. */
+/**
+ * Returns a script that completes commands and flags. It contains the whole list, so completing does not
+ * start `holdfast`.
+ */
 export function completionScript(commands: readonly Command[], shell: Shell): string {
   return shell === 'fish'
     ? fishScript(commands)
@@ -12,7 +15,7 @@ export function completionScript(commands: readonly Command[], shell: Shell): st
       : bashScript(commands);
 }
 
-/** What may follow after the words typed so far, by those words: `dlq` → `ls show …`. */
+/** Returns the words that can follow the words typed so far: `dlq` → `ls show …`. */
 function wordsAfter(commands: readonly Command[]): Map<string, Set<string>> {
   const after = new Map<string, Set<string>>();
   for (const { name } of commands) {
@@ -64,7 +67,7 @@ complete -F _holdfast holdfast`;
 }
 
 function zshScript(commands: readonly Command[]): string {
-  // zsh runs the completion of bash as it is.
+  // zsh can run the completion script of bash unchanged.
   return `#compdef holdfast
 autoload -U +X bashcompinit && bashcompinit
 ${bashScript(commands)}`;

@@ -3,7 +3,10 @@ import { controlEffect } from '@holdfast/events';
 import type { Terminal } from './terminal.ts';
 import { ago, date, spanLeft } from './times.ts';
 
-/** What a control does, who set it, until when it holds and why: `paused by ann 3m ago, for 7m more: a deploy`. */
+/**
+ * Describes a control: what it does, the user who set it, when it ends, and the reason. Example: `paused by
+ * ann 3m ago, for 7m more: a deploy`.
+ */
 export function controlText(
   { control, act, since, until }: ActiveControl,
   now: number,
@@ -14,7 +17,7 @@ export function controlText(
   return `${controlEffect(control)} by ${act.who} ${at}${ago(since, now, terminal)}, ${end}: ${act.why}`;
 }
 
-/** Until when a control holds. */
+/** Describes when a control ends. */
 export function endOf(
   until: number | undefined,
   now: number,

@@ -7,17 +7,17 @@ import { systemClock } from 'holdfast';
 import { readText } from './files.ts';
 import { openStore } from './store.ts';
 
-/** One thing that was looked at. */
+/** The result of one check by the `doctor` command. */
 export interface DoctorCheck {
   readonly name: string;
-  /** `unsure`: it may be right, and somebody should know. */
+  /** `unsure`: this may be right, but a person has to decide. */
   readonly state: 'good' | 'bad' | 'unsure';
   readonly says: string;
-  /** What to do about it. */
+  /** What the user can do about the problem. */
   readonly fix?: string;
 }
 
-/** The packages need this version; `@holdfast/kafka` a later one. */
+/** The Node version that the packages need. `@holdfast/kafka` needs a later one. */
 const nodeLeast = [22, 19] as const;
 const kafkaSays = 'and @holdfast/kafka needs 22.22 or 24.6';
 const clockMaxMs = 1000;
@@ -36,7 +36,10 @@ export function checkNode(version: string): DoctorCheck {
   return { name: 'Node', state: 'good', says: isEnoughForKafka ? version : `${version}; ${kafkaSays}` };
 }
 
-/** Whether a store opens, answers, has the right time, has room, and is looked after. */
+/**
+ * Checks that a store can be opened and answers, that its clock is right, that its disk has room, and that a
+ * process runs maintenance for it.
+ */
 export async function checkStore(where: string): Promise<DoctorCheck[]> {
   const name = 'store';
   let engine: Awaited<ReturnType<typeof openStore>>;
@@ -99,7 +102,7 @@ function storeFix(where: string): string {
     : 'Say the file that your consumers open: it is made by openSqlite({ file }) of @holdfast/sqlite.';
 }
 
-/** The room on the disk of a file; nothing for a server. */
+/** Checks the free space on the disk of a store file. Returns no check if the store is a server. */
 function diskOf(where: string): DoctorCheck[] {
   if (where.includes('://') || !existsSync(where)) return [];
   const { bavail, bsize } = statfsSync(path.dirname(path.resolve(where)));
@@ -116,7 +119,7 @@ const defaultPorts: Readonly<Record<string, number>> = {
   ...{ 'redis:': 6379, 'rediss:': 6379, 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 },
 };
 
-/** Whether something listens where a broker should be. It does not sign in. */
+/** Checks that a server listens at the address of a broker. It does not log in. */
 export async function checkBroker(text: string): Promise<DoctorCheck> {
   const url = URL.parse(text);
   const port = url ? Number(url.port) || defaultPorts[url.protocol] : undefined;
@@ -172,7 +175,7 @@ export function checkPort(port: number): Promise<DoctorCheck> {
   });
 }
 
-/** Whether a file of policies or of a gateway is understood. */
+/** Checks that a file of policies, or a gateway file, is valid. */
 export async function checkFile(
   file: string,
   environment: Readonly<Record<string, string | undefined>>,

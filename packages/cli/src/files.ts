@@ -18,7 +18,7 @@ export async function writeText(file: string, text: string): Promise<void> {
   }
 }
 
-/** One sentence about a file that cannot be used. */
+/** Returns an error with one sentence about a file that can not be used. */
 function unavailable(file: string, verb: 'read' | 'written' | 'opened', cause: unknown): StoreUnavailable {
   const { code, message } = cause as NodeJS.ErrnoException;
   if (code === 'ENOENT' && verb !== 'written')

@@ -20,7 +20,8 @@ export interface AdminAnswer {
 }
 
 /**
- * Calls the admin API of a running gateway. Returns every answer with a status below 500, but throws for a wrong token.
+ * Calls the admin API of a running gateway. Returns each answer with a status below 500, but throws if the
+ * token is wrong.
  */
 export async function askGateway(
   given: Given,

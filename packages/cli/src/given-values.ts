@@ -34,7 +34,7 @@ export function msOf(given: Given, name: string): number | undefined {
   }
 }
 
-/** The value of a flag as a time in epoch ms. The user gives a date, or an age such as `2h`. */
+/** The value of a flag as epoch ms. The user gives a date, or an age such as `2h`. */
 export function momentOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;
@@ -45,7 +45,7 @@ export function momentOf(given: Given, name: string): number | undefined {
   return moment;
 }
 
-/** The only operand of a command. Throws a `UsageError` if there is none or more than one. */
+/** Returns the only operand of a command. Throws a `UsageError` if there is none or more than one. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new UsageError(`${what} is needed.`);
@@ -53,7 +53,7 @@ export function onlyOperand({ operands }: Given, what: string): string {
   return only;
 }
 
-/** A share that the user gives as `10%` or `0.1`. */
+/** The value of a flag as a share from 0 to 1. The user gives `10%` or `0.1`. */
 export function shareOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;

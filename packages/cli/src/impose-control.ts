@@ -11,7 +11,7 @@ export const lastingFlag: Readonly<Record<'for', Flag>> = {
   for: { value: 'duration', says: 'it ends by itself after so long; without it, never' },
 };
 
-/** Sets a control for the time of `--for`, and prints it. */
+/** Sets a control, which ends after the time of `--for`, and prints it. */
 export async function imposeControl(
   engine: OpenStore,
   control: Control,
@@ -29,7 +29,7 @@ export async function imposeControl(
   return 0;
 }
 
-/** Removes a control, and prints that. The exit code is 1 if there was no such control. */
+/** Removes a control, and prints that. The exit code is 1 if the control was not set. */
 export async function liftControl(
   engine: OpenStore,
   control: Control,

@@ -5,7 +5,7 @@ import { QuietTopics } from './quiet-topics.ts';
 import type { OpenStore } from './store.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What an operation does to events, as a participle. */
+/** For each kind of operation: what it has done to an event, as a participle. */
 export const doneWord: Readonly<Record<OperationKind, string>> = {
   replay: 'replayed',
   discard: 'discarded',
@@ -15,8 +15,8 @@ export const doneWord: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * Runs an operation to its end and prints its progress. A terminal shows one line that is overwritten; a pipe gets a
- * few lines. If the user ends the command, the operation stays unfinished.
+ * Runs an operation to its end and prints its progress: in a terminal on one line that is overwritten, in a
+ * pipe on a few lines. If the user interrupts the command, the operation stays unfinished.
  */
 export async function runWithProgress(
   engine: OpenStore,
@@ -52,7 +52,7 @@ export async function runWithProgress(
     if (isDrawn) terminal.out('');
     return ended;
   } catch (error) {
-    // The operation has begun and has not ended, so the user must resume or cancel it.
+    // The operation has begun and has not ended, so tell the user how to resume or cancel it.
     if (isDrawn && last !== '') terminal.out('');
     if (terminal.signal.aborted || last !== '')
       terminal.err(
@@ -66,7 +66,9 @@ export function operationSummary({ id, request, stage, counts, stopped }: Operat
   return { id, kind: request.kind, stage, ...counts, ...(stopped !== undefined && { stopped }) };
 }
 
-/** Returns a function that calls `print` only for a new stage, or after each further 2 % of the work. */
+/**
+ * Returns a function that calls `print` only when the stage changes, or after each further 2 % of the work.
+ */
 function throttled(print: (operation: Operation) => void): (operation: Operation) => void {
   let printedPart = -1;
   let printedStage = '';
@@ -79,7 +81,10 @@ function throttled(print: (operation: Operation) => void): (operation: Operation
   };
 }
 
-/** How much of an operation is done, 0–1. A released event is half done until it has succeeded or failed. */
+/**
+ * The finished share of an operation, from 0 to 1. In a replay, a released event counts half until it has
+ * succeeded or failed.
+ */
 function shareDone({ request, counts }: Operation): number {
   if (request.kind !== 'replay') return request.expected ? Math.min(1, counts.changed / request.expected) : 0;
   const { selected, released, succeeded, failedAgain } = counts;

@@ -8,7 +8,7 @@ import { eventIds, groupFingerprint, operationId, parkedStatuses } from './parke
 import type { OpenStore } from './store.ts';
 import { unknownTopic } from './topics.ts';
 
-/** The properties that a filter may name, by their flags. */
+/** The property of an event that each filter flag compares. */
 const properties = {
   topic: 'topic',
   type: 'type',
@@ -44,7 +44,10 @@ export const statusFlag: Readonly<Record<'status', Flag>> = {
   status: { value: 'status', many: true, says: `${parkedStatuses.join(', ')}; parked unless given` },
 };
 
-/** Flags of commands that change events. The user chooses events by ids, by a filter, or chooses all of them. */
+/**
+ * Flags of commands that change parked events. The user selects events by ids or by a filter, or selects all
+ * of them.
+ */
 export const chooseFlags: Readonly<Record<string, Flag>> = {
   ...filterFlags,
   all: { says: 'everything that is parked' },
@@ -52,8 +55,9 @@ export const chooseFlags: Readonly<Record<string, Flag>> = {
 };
 
 /**
- * The filter that the user has given, with whole ids of groups and replays. Throws a `UsageError` for a topic, stop
- * reason or consumer that cannot be meant. `isOfFuture`: events that are not parked yet may have other ones.
+ * Returns the filter that the user has given, with whole ids of groups and replays. Throws a `UsageError` for
+ * an unknown topic, stop reason or consumer. `isOfFuture`: the filter is for events that are parked later, so
+ * any stop reason and consumer is allowed.
  */
 export async function filterOf(given: Given, engine: OpenStore, isOfFuture = false): Promise<ParkedFilter> {
   const { triage } = engine;
@@ -79,8 +83,8 @@ export async function filterOf(given: Given, engine: OpenStore, isOfFuture = fal
 }
 
 /**
- * Returns a filter for the events that the user wants to change. Throws a `UsageError` if the user chooses everything
- * without `--all`.
+ * Returns a filter for the events that the user wants to change. Throws a `UsageError` if nothing is selected
+ * and `--all` is not given.
  */
 export async function chosenFilter(given: Given, engine: OpenStore): Promise<ParkedFilter> {
   const { operands: ids, flags } = given;
@@ -136,7 +140,7 @@ async function add(
   values[flag] = [...(values[flag] ?? []), whole];
 }
 
-/** Throws if the topic does not exist and has no parked events. */
+/** Throws a `UsageError` if the topic does not exist and no parked event has it. */
 async function assertTopicOfParked(topic: string, { broker, triage }: OpenStore): Promise<void> {
   const topics = await broker.topics();
   if (topics.includes(topic) || (await triage.count({ topic, status: parkedStatuses })) > 0) return;
@@ -144,8 +148,8 @@ async function assertTopicOfParked(topic: string, { broker, triage }: OpenStore)
 }
 
 /**
- * Throws for a stop reason or a consumer that cannot be meant. Handlers may park for reasons of their own, so those of
- * parked events are known, too.
+ * Throws a `UsageError` for an unknown stop reason or consumer. Handlers can park events for reasons of their
+ * own, so the reasons of parked events are known as well.
  */
 async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: OpenStore): Promise<void> {
   const { items } = await engine.triage.breakdown({ status: parkedStatuses }, flag, valuesMax);
@@ -162,7 +166,10 @@ async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: Ope
   throw new UsageError(`--${flag}: no event here ${what} "${value}"${meant || known}`);
 }
 
-/** With as many values as this, a store may have more, and an unknown one is not refused. */
+/**
+ * The most values that are read from the store. If there are this many, there may be more, so an unknown
+ * value is accepted.
+ */
 const valuesMax = 100;
 
 function named(values: Partial<Record<PropertyFlag, string[]>>): Record<string, OneOf> {
@@ -183,14 +190,14 @@ function headersIn(given: readonly string[], flag: string): { headers?: Record<s
   };
 }
 
-/** The two parts of `name=value`. */
+/** Splits `name=value` into its two parts. */
 export function pair(text: string, flag: string): [name: string, value: string] {
   const at = text.indexOf('=');
   if (at < 1) throw new UsageError(`--${flag}: expected name=value, got "${text}".`);
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Returns a single value alone, not in a list. */
+/** Returns one value without a list, and several as a list. */
 function oneOf<T extends string>(values: readonly T[]): OneOf<T> | undefined {
   return values.length > 1 ? values : values[0];
 }

@@ -4,7 +4,10 @@ import { wholeId } from './short-ids.ts';
 
 export const parkedStatuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/** The ids of parked events that the user has given, perhaps shortened. An unknown id is returned as it is. */
+/**
+ * Returns the whole ids of parked events. The user may have shortened them. An unknown id is returned
+ * unchanged.
+ */
 export async function eventIds(triage: Triage, given: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const id of given) {
@@ -14,7 +17,7 @@ export async function eventIds(triage: Triage, given: readonly string[]): Promis
   return found;
 }
 
-/** The fingerprint of a group that the user has given, perhaps shortened. */
+/** Returns the whole fingerprint of a group. The user may have shortened it. */
 export async function groupFingerprint(triage: Triage, given: string): Promise<string> {
   const all = idsIn(
     allPages((page) => triage.groups({ status: parkedStatuses }, page)),
@@ -25,14 +28,20 @@ export async function groupFingerprint(triage: Triage, given: string): Promise<s
   return found;
 }
 
-/** The id of an operation (a replay, discard, restore, keep or undo), perhaps shortened. */
+/**
+ * Returns the whole id of an operation (a replay, discard, restore, keep or undo). The user may have
+ * shortened it.
+ */
 export async function operationId(triage: Triage, given: string): Promise<string> {
   const found = await tryOperationId(triage, given);
   if (found === undefined) throw new UsageError(`there is no replay "${given}" here.`);
   return found;
 }
 
-/** Returns the whole id of an operation that the user may have shortened; undefined: there is no such operation. */
+/**
+ * Returns the whole id of an operation. The user may have shortened it. Undefined: there is no such
+ * operation.
+ */
 export async function tryOperationId(triage: Triage, given: string): Promise<string | undefined> {
   if (await triage.operations.get(given)) return given;
   const all = idsIn(
@@ -56,7 +65,7 @@ export async function* idsIn<N extends string>(
   for await (const items of pages) yield items.map((item) => item[name]);
 }
 
-/** Reads a list to its end. */
+/** Reads all pages of a list. */
 export async function* allPages<T>(
   read: (page: PageRequest) => Promise<Page<T>>,
 ): AsyncIterable<readonly T[]> {

@@ -20,7 +20,10 @@ import { type Cell, table } from './table.ts';
 import type { Terminal } from './terminal.ts';
 import { printUndo } from './undo-hint.ts';
 
-/** How long a command waits until all processes obey. A process reads the controls every 2 s. */
+/**
+ * How long a command waits until all processes have applied a control. A process reads the controls every 2
+ * s.
+ */
 const heardWithinMs = 5000;
 const lookEveryMs = 200;
 
@@ -29,7 +32,10 @@ export const policyControlFlags: Readonly<Record<string, Flag>> = {
   'no-wait': { says: 'do not wait until the processes obey' },
 };
 
-/** Sets a control of a policy and waits until every process knows it. The exit code is 1 if a process does not. */
+/**
+ * Sets a control on a policy, and waits until each process has applied it. The exit code is 1 if a process
+ * has not.
+ */
 export async function imposePolicyControl(
   engine: OpenStore,
   control: PolicyControl,
@@ -42,7 +48,7 @@ export async function imposePolicyControl(
   const { id } = await engine.controls.impose(control, actOf(given, terminal), msOf(given, 'for'));
   const fleet = await heard(engine, id, given.flags['no-wait'] ? 0 : heardWithinMs, terminal);
   const active = fleet.controls.find((each) => each.id === id);
-  if (!active) return 0; // it has ended already, or somebody has removed it
+  if (!active) return 0; // the control has ended in the meantime, or another user has removed it
   if (given.flags.json) terminal.out(JSON.stringify(active));
   else {
     terminal.out(
@@ -54,7 +60,7 @@ export async function imposePolicyControl(
   return Object.values(active.heard).includes('not_heard') ? 1 : 0;
 }
 
-/** Removes a control of a policy. */
+/** Removes a control from a policy. */
 export function liftPolicyControl(
   engine: OpenStore,
   control: PolicyControl,
@@ -64,7 +70,7 @@ export function liftPolicyControl(
   return liftControl(engine, control, actOf(given, terminal), given, terminal);
 }
 
-/** Formats what each process reports about a control. */
+/** A table with one row per process: what the process reports about a control. */
 export function heardTable(
   { heard: answers }: FleetControl,
   { processes }: FleetState,

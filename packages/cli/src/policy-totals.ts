@@ -3,15 +3,18 @@ import type { PolicyState } from 'holdfast';
 import { bad, good } from './styled-text.ts';
 import type { Cell } from './table.ts';
 
-/** What the processes report about one policy, together. Counts are since the start of each process. */
+/** The sums of what all processes report about one policy. Counts are since the start of each process. */
 export interface PolicyTotals {
   readonly processes: number;
   readonly operations: number;
-  /** The share of work that succeeded, 0–1; undefined before the first work. */
+  /** The share of operations that succeeded, from 0 to 1; undefined before the first operation. */
   readonly success: number | undefined;
-  /** The share of work that succeeded only after a retry, 0–1; undefined before the first work. */
+  /**
+   * The share of operations that succeeded only after a retry, from 0 to 1; undefined before the first
+   * operation.
+   */
   readonly successAfterRetry: number | undefined;
-  /** Attempts per piece of work. */
+  /** The number of attempts per operation. */
   readonly load: number;
   readonly breakers: { readonly closed: number; readonly halfOpen: number; readonly open: number };
 }

@@ -4,10 +4,13 @@ import { systemClock } from 'holdfast';
 import { controlText } from './control-text.ts';
 import type { OpenStore } from './store.ts';
 
-/** After this time without a handled event, the command looks for the reason. */
+/** If no event was handled for this time, the command looks for the reason. */
 const quietMs = 2000;
 
-/** Prints once why a replay makes no progress: its topic is paused, its consumers wait, or no consumer takes events. */
+/**
+ * Prints once why a replay makes no progress: the topic is paused, its consumers wait for a dependency, or no
+ * consumer takes its events.
+ */
 export class QuietTopics {
   readonly #engine: OpenStore;
   readonly #print: (sentence: string) => void;
@@ -28,7 +31,7 @@ export class QuietTopics {
     if (this.#isTold || this.looking || now - this.#since < quietMs) return;
     this.#since = now;
     this.looking = this.#look(request as ReplayRequest)
-      .catch(() => {}) // the replay uses the same store, and reports the errors of the store
+      .catch(() => {}) // ignore: the replay uses the same store and reports its errors
       .finally(() => {
         this.looking = undefined;
       });
@@ -46,10 +49,10 @@ export class QuietTopics {
   }
 }
 
-/** Why nobody takes events of a topic, as far as the store knows. */
+/** Returns the reason why no consumer takes events of a topic, as far as the store knows it. */
 async function whyQuiet(engine: OpenStore, topic: string, oldestReadyMs: number): Promise<string> {
   const { controls, now } = await engine.controls.active();
-  // A replayed event begins with a first attempt, so a pause of retries does not stop it.
+  // A replayed event starts with a first attempt, so a pause of retries only (`only`) does not stop it.
   const pause = controls.find(
     ({ control }) => control.kind === 'pause' && control.topic === topic && !('only' in control),
   );

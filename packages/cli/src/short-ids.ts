@@ -3,12 +3,12 @@ import type { Terminal } from './terminal.ts';
 
 /** A shortened id has at least this many characters. */
 const lengthMin = 8;
-/** Ids with fewer characters are not shortened. */
+/** Ids that are shorter than this are not shortened. */
 const worthwhile = 13;
 
 /**
- * Shortens ids as far as they stay different. Keeps their start or their end, whichever is shorter: ids that sort by
- * time all begin alike. `…` marks the part that is left out.
+ * Shortens ids so far that they still differ. It keeps the start or the end of each id, whichever is shorter:
+ * ids that sort by time all begin alike. `…` marks the part that is left out.
  */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const all = [...new Set(ids)];
@@ -30,12 +30,16 @@ function uniqueLength(ids: readonly string[], part: (id: string, length: number)
   return longest;
 }
 
-/** A shorter part of an id is not accepted: a slip of the hand must not discard an event. */
+/**
+ * The user must give at least this many characters of an id, so that a typing error does not discard an
+ * event.
+ */
 const givenMin = 6;
 
 /**
- * Finds the whole id that a user has shortened to its start or its end. `pages` gives all ids there are. Throws a
- * `UsageError` if several ids fit, or if one fits and too little of it was given. Returns undefined if none fits.
+ * Finds the whole id of which the user has given the start or the end. `pages` yields all existing ids.
+ * Throws a `UsageError` if several ids fit, or if one fits but too few characters were given. Returns
+ * undefined if none fits.
  */
 export async function wholeId(
   what: string,
@@ -63,7 +67,7 @@ export async function wholeId(
 
 const candidatesMax = 5;
 
-/** Shortens ids for a person. A program gets them whole. */
+/** Returns a function that shortens ids in a terminal. In a pipe, ids stay whole. */
 export function shortNames(
   ids: readonly string[],
   { columns }: Pick<Terminal, 'columns'>,

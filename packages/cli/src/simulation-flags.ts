@@ -31,10 +31,12 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
-/** A name with a folder or an extension is a file, not a shipped scenario. */
+/**
+ * A name with a folder or an extension is a file name. Other names are scenarios of `@holdfast/simulator`.
+ */
 const fileLike = /[/\\]|\.[a-z]+$/i;
 
-/** Reads the scenario that the user names: a file, or a shipped scenario. */
+/** Reads the scenario that the user names: a file, or a scenario of `@holdfast/simulator`. */
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
   if (name === undefined) {
@@ -51,7 +53,7 @@ export async function scenarioText(given: Given): Promise<{ text: string; file: 
   return { text: await readText(name), file: name };
 }
 
-/** The names of the policies to run, and all policies that may be named. */
+/** Returns the names of the policies to run, and all policies that can be run by name. */
 export async function policiesOf(
   given: Given,
   scenario: Scenario,
@@ -76,7 +78,10 @@ export async function policiesOf(
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
 
-/** The names of all policies that a run needs, each with the field that names it. */
+/**
+ * Returns the names of all policies that a run needs. Each name comes with the field of the scenario that
+ * contains it.
+ */
 function namedIn({ clients, services, compare }: Scenario, named: readonly string[]): [string, string][] {
   const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
     ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),
@@ -127,7 +132,7 @@ export function assertMeasurable(scenario: Scenario, flag: string, bounds: reado
   }
 }
 
-/** Converts an `OptionsError` of `read` to a `UsageError`. */
+/** Calls `read`, and throws a `UsageError` in place of an `OptionsError`. */
 export function asUsageError<R>(read: () => R): R {
   try {
     return read();
@@ -137,7 +142,7 @@ export function asUsageError<R>(read: () => R): R {
   }
 }
 
-/** An error message if an assertion does not hold; otherwise undefined. */
+/** Returns an error message if an assertion does not hold; otherwise undefined. */
 export function broken(assertion: Assertion, policy: string, figures: readonly number[]): string | undefined {
   const figure = median(figures);
   if (holds(assertion, figure)) return undefined;
@@ -146,7 +151,10 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
 }
 
-/** A figure in the unit of the assertion: "p99 < 200ms" wants milliseconds and "success > 99%" wants percent. */
+/**
+ * Formats a figure in the unit of the assertion: in milliseconds for "p99 < 200ms", in percent for "success >
+ * 99%".
+ */
 function inUnitOf({ text, failing }: Assertion, figure: number): string {
   const asked = failing === undefined ? text : text.replace(/\s+at\s+[^<>=≤≥]*$/, '');
   const [, unit = ''] = /[\d.]\s*([a-z%]*)$/.exec(asked) ?? [];
@@ -154,7 +162,10 @@ function inUnitOf({ text, failing }: Assertion, figure: number): string {
   return `${Number((figure * perUnit).toPrecision(4))}${unit}`;
 }
 
-/** Prints a progress line, only in an interactive terminal. */
+/**
+ * Returns a function that prints a progress line. It prints nothing if the output is not a terminal, or with
+ * `--json`.
+ */
 export function progress(
   terminal: Terminal,
   given: Given,

@@ -1,6 +1,6 @@
 import { version } from './version.ts';
 
-/** A small project that runs as it is: `npm install && npm start`. */
+/** The files of a small project that runs without changes: `npm install && npm start`. */
 export function starterFiles(name: string): Readonly<Record<string, string>> {
   return {
     'package.json': packageJson(name),

@@ -20,7 +20,7 @@ export interface OpenStore extends Engine {
   readonly presence: Presence;
 }
 
-/** Opens the store, calls `use`, and always closes the store. */
+/** Opens the store, calls `use`, and closes the store in any case. */
 export async function withStore<T>(
   given: Given,
   terminal: Terminal,
@@ -34,7 +34,7 @@ export async function withStore<T>(
   }
 }
 
-/** Opens an existing store. It creates none, because an empty store would hide a wrong path or URL. */
+/** Opens an existing store. It does not create one, because an empty store would hide a wrong path or URL. */
 export async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
@@ -57,8 +57,8 @@ export async function openStore(where: string | undefined): Promise<OpenStore> {
 }
 
 /**
- * Splits a URL such as `postgres://host/db?schema=shop` into its schema and the URL without it. PostgreSQL itself does
- * not know this parameter.
+ * Splits a URL such as `postgres://host/db?schema=shop` into its schema and the URL without it, because
+ * PostgreSQL does not know the parameter `schema`.
  */
 function withoutSchema(where: string): { url: string; schema: string | null } {
   const [before = '', query = ''] = where.split('?', 2);

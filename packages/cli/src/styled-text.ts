@@ -1,4 +1,7 @@
-/** How a piece of text stands out. Terminals without colour show the text alone, so the text must say everything. */
+/**
+ * How a piece of text is highlighted. Terminals without colours show only the text, so the meaning must be in
+ * the text.
+ */
 export type Style = 'bad' | 'warning' | 'good' | 'dim' | 'bold';
 
 export interface StyledPiece {
@@ -6,7 +9,7 @@ export interface StyledPiece {
   readonly style: Style;
 }
 
-/** Text of which some pieces have a style. As a string it is the text without styles. */
+/** Text with pieces that have a style. Converted to a string it is the text without styles. */
 export class StyledText {
   readonly pieces: readonly (string | StyledPiece)[];
 
@@ -43,12 +46,12 @@ export function plain(piece: string | StyledPiece): string {
   return typeof piece === 'string' ? piece : piece.text;
 }
 
-/** Joins pieces of text to one text: ``styled(bad('open'), ' for 3m')``. */
+/** Joins pieces to one text: ``styled(bad('open'), ' for 3m')``. */
 export function styled(...pieces: readonly (string | StyledPiece)[]): StyledText {
   return new StyledText(pieces);
 }
 
-/** The codes that begin and end a style in a terminal. */
+/** The escape codes that begin and end a style in a terminal. */
 export const styleCodes: Readonly<Record<Style, readonly [begin: string, end: string]>> = {
   bad: ['\x1b[31m', '\x1b[39m'],
   warning: ['\x1b[33m', '\x1b[39m'],

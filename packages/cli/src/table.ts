@@ -4,20 +4,20 @@ import { widthOf, wrapped } from './text-width.ts';
 
 export interface Column {
   readonly heading: string;
-  /** Numbers are aligned to the right. */
+  /** `right` is for numbers. */
   readonly align?: 'right';
-  /** The cells of this column are never broken into several lines, because the user copies them. */
+  /** True: cells of this column are never broken into several lines, because users copy them. */
   readonly whole?: true;
-  /** If the table is too wide, the cells of this column are printed on lines of their own, each under its row. */
+  /** True: if the table is too wide, cells of this column are printed on separate lines below their row. */
   readonly below?: true;
 }
 
 export type Cell = string | StyledPiece;
-/** The cells of a row, or a sentence that stands under the row before it. */
+/** The cells of a row, or a sentence that is printed below the row before it. */
 export type Row = readonly Cell[] | StyledPiece;
 
 const gap = '  ';
-/** A wide column is not made narrower than this. */
+/** A wide column is not made narrower than this many characters. */
 const widthMin = 8;
 
 /**
@@ -85,7 +85,7 @@ function naturalWidths(
 ): number[] {
   const bodies = rows.filter((row): row is readonly Cell[] => !isNote(row));
   return columns.map(({ heading }, index) => {
-    // In a terminal, a heading of two words may stand on two lines.
+    // In a terminal, a heading of two words may be broken into two lines.
     const words = columnsMax === undefined ? [heading] : heading.split(' ');
     return Math.max(...words.map(widthOf), ...bodies.map((row) => widthOf(textIn(row[index]))));
   });
@@ -137,7 +137,7 @@ function noteLines({ text, style }: StyledPiece, columnsMax: number | undefined)
   return lines.map((line, index) => [index === 0 ? '  ' : '    ', { text: line, style }]);
 }
 
-/** Puts a cell on one line and escapes control characters, so that its width can be computed. */
+/** Puts a cell on one line and escapes control characters, so that its width can be measured. */
 function readable(cell: Cell): Cell {
   const text = printable(textIn(cell)).replace(/\s+/g, ' ').trim();
   return typeof cell === 'object' ? { ...cell, text } : text;

@@ -2,21 +2,21 @@ import os from 'node:os';
 import { plain, type StyledText, styleCodes } from './styled-text.ts';
 import { splitAt, widthOf, wrapText } from './text-width.ts';
 
-/** What a command reads and where it prints. Tests replace it. */
+/** The environment, output and signals of a command. Tests pass another implementation. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether the output goes to a terminal, where a line can be overwritten. */
+  /** True if the output goes to a terminal, in which a line can be overwritten. */
   readonly isInteractive: boolean;
   /** The width of the terminal. Undefined in a pipe, where lines are not wrapped. */
   readonly columns: number | undefined;
   /** The name of the user, for the audit log. */
   readonly user: string;
-  /** Prints lines. A styled text is printed with colours if the terminal has them. */
+  /** Prints one or more lines. A `StyledText` is printed with colours if the terminal has them. */
   out(line: string | StyledText): void;
   err(line: string): void;
-  /** Overwrites the last drawn line. */
+  /** Overwrites the line that the last `draw` printed. */
   draw(line: string): void;
-  /** Empties the screen. Only called if `isInteractive`. */
+  /** Clears the screen. Only called if `isInteractive` is true. */
   clear(): void;
   /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
@@ -33,7 +33,7 @@ export function processTerminal(): Terminal {
     process.stderr.write(`holdfast: the answer cannot be printed: ${error.message}.\n`);
     process.exit(3);
   });
-  // If standard error is broken, the error cannot be reported.
+  // Ignore errors of standard error: there is no place to report them.
   process.stderr.on('error', () => {});
   const isInteractive = process.stdout.isTTY === true;
   const outHasColor = hasColor(process.env, isInteractive);
@@ -47,7 +47,8 @@ export function processTerminal(): Terminal {
     err(line) {
       const text = process.stderr.isTTY ? wrapText(printable(line), widthIn(process.stderr), 2) : line;
       const [begin, end] = styleCodes.bad;
-      // An indented text is a list of commands, not an error, so it has no colour.
+      // Errors begin at the start of a line and are red. Indented text is a list of commands, so it has no
+      // colour.
       process.stderr.write(errHasColor && /^\S/.test(text) ? `${begin}${text}${end}\n` : `${text}\n`);
     },
     draw: (line) => void process.stdout.write(`\r\x1b[2K${drawable(line, process.stdout.columns)}`),
@@ -61,7 +62,7 @@ function widthIn({ columns }: { columns?: number }): number {
   return columns || 80;
 }
 
-/** Whether to print colours. `FORCE_COLOR` goes before `NO_COLOR`, as in Node. */
+/** True if colours are printed. `FORCE_COLOR` has priority over `NO_COLOR`, as in Node. */
 export function hasColor(env: Terminal['env'], isTerminal: boolean): boolean {
   const { FORCE_COLOR: forced = '', NO_COLOR: none = '', TERM: name } = env;
   if (forced !== '') return forced !== '0' && forced !== 'false';
@@ -81,7 +82,7 @@ function rendered(line: string | StyledText, isInteractive: boolean, isColored: 
     .join('');
 }
 
-/** Escapes control characters. Events may contain them, and they could change the terminal. */
+/** Escapes control characters. Events may contain them, and they could change the state of the terminal. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
@@ -99,6 +100,6 @@ function userName(): string {
   try {
     return os.userInfo().username;
   } catch {
-    return 'somebody'; // the user id of a container may have no name
+    return 'somebody'; // the user id in a container may have no name
   }
 }

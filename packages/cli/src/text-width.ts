@@ -4,7 +4,7 @@ const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const wide =
   /^(?:[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation})/u;
 
-/** How many columns of a terminal a text without line breaks takes. */
+/** The number of terminal columns that a text without line breaks takes. */
 export function widthOf(text: string): number {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: texts of ASCII alone are the usual case
   if (/^[\x00-\x7f]*$/.test(text)) return text.length;
@@ -13,7 +13,10 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Cuts a text into a start that fits into `width` columns, and the rest. The start has one character at least. */
+/**
+ * Cuts a text into a start that fits into `width` columns, and the rest. The start has at least one
+ * character.
+ */
 export function splitAt(text: string, width: number): [start: string, rest: string] {
   let used = 0;
   for (const { segment, index } of graphemes.segment(text)) {
@@ -23,7 +26,7 @@ export function splitAt(text: string, width: number): [start: string, rest: stri
   return [text, ''];
 }
 
-/** Breaks a word that is longer than a line, if possible after a mark such as `_` or `/`. */
+/** Breaks a word that is longer than a line, if possible after a punctuation character such as `_` or `/`. */
 function breakWord(word: string, width: number): [start: string, rest: string] {
   const [start] = splitAt(word, width);
   const mark = /^.*[^\w\s](?=\w)|^.*_(?=.)/u.exec(start)?.[0] ?? '';
@@ -38,8 +41,8 @@ export function oneLine(text: string, width: number): string {
 }
 
 /**
- * Breaks a text into lines of at most `width` columns, between words. A word that is longer than a line is broken too,
- * unless `keepWords`: the user copies ids and commands, and they have to stay whole.
+ * Breaks a text into lines of at most `width` columns, between words. A word that is longer than a line is
+ * broken too, except with `keepWords`: users copy ids and commands, so these must stay whole.
  */
 export function wrapped(text: string, width: number, keepWords = false): string[] {
   const lines: string[] = [];

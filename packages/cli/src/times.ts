@@ -8,13 +8,16 @@ const steps = [
   [1e3, 's'],
 ] as const;
 
-/** Formats a remaining duration, rounded: 59 minutes and 59 seconds become `1h`. */
+/** Formats the time that is left, rounded: 59 minutes and 59 seconds become `1h`. */
 export function spanLeft(ms: number): string {
   const [unitMs, unit] = steps.find(([each]) => ms >= 0.99 * each) ?? [1, 'ms'];
   return `${Math.round(Math.max(0, ms) / unitMs)}${unit}`;
 }
 
-/** Formats a past time: for a person how long ago it was, for a program the date. `now` is by the store's clock. */
+/**
+ * Formats a past time. In a terminal it says how long ago that was; in a pipe it prints the date. `now` is
+ * the store's time.
+ */
 export function ago(epochMs: number, now: number, { columns }: Pick<Terminal, 'columns'>): string {
   if (columns === undefined) return date(epochMs);
   return now - epochMs < 1000 ? 'now' : `${spanText(now - epochMs)} ago`;

@@ -2,19 +2,22 @@ import { durationMs, OptionsError } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import { type Bound, boundFields, type Metric, metrics } from './scenario.ts';
 
-/** A condition on a figure of a run, such as `recovery < 30s`. */
+/** A condition on a figure that a simulation measures, such as `recovery < 30s`. */
 export interface Assertion {
   readonly text: string;
-  /** The metric, and the part of the run in which it is measured. */
+  /** The metric, and where and when it is measured: for which clients, at which service, in which time. */
   readonly bound: Bound;
   readonly relation: Relation;
   /** The number to compare with, in the unit of the metric: seconds, a share or a count. */
   readonly limit: number;
-  /** The share of attempts that fail by chance, from `at 5% failures`; otherwise undefined. */
+  /**
+   * For `at 5% failures`: the share of attempts that the simulation lets fail at random, here 0.05. Otherwise
+   * undefined.
+   */
   readonly failing: number | undefined;
 }
 
-/** How a measured figure is compared with its bound. */
+/** How a measured figure is compared with the limit. */
 export type Relation = '<' | '<=' | '>' | '>=' | '=';
 
 const inSeconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
@@ -52,7 +55,10 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
   };
 }
 
-/** Whether a figure meets an assertion. Infinity and NaN meet only lower bounds. */
+/**
+ * Returns whether a figure meets an assertion. NaN counts as Infinity, so both meet only assertions with `>`
+ * or `>=`.
+ */
 export function holds({ relation, limit }: Assertion, figure: number): boolean {
   return isTrue[relation](Number.isNaN(figure) ? Infinity : figure, limit);
 }

@@ -1,10 +1,10 @@
 import { HoldfastError } from 'holdfast';
 
-/** One mistake in a document. The first line and the first column have the number 1. */
+/** One mistake in a document. Lines and columns are counted from 1. */
 export interface Problem {
   readonly line: number;
   readonly column: number;
-  /** The field, such as `policies.payments.backoff.base`; empty for the whole document. */
+  /** The path of the field, such as `policies.payments.backoff.base`; empty for the whole document. */
   readonly path: string;
   /** One sentence: what was expected and what was found. */
   readonly message: string;

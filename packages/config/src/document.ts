@@ -12,14 +12,19 @@ import { ConfigError, type Problem, problemsMax } from './config-error.ts';
 
 const bytesMax = 1024 * 1024;
 const depthMax = 64;
-/** These keys have a special meaning in JavaScript or, for `<<`, in other YAML parsers. */
+/**
+ * Keys that are refused, because they have a special meaning in JavaScript or, for `<<`, in other YAML
+ * parsers.
+ */
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype', '<<']);
 
 /** The data of a parsed document, with the line and column of each field. */
 export interface SourceDocument {
   readonly file: string;
   readonly data: unknown;
-  /** Makes a problem with the line and column of `path`, such as `backoff.base` or `retryOn[0]`. */
+  /**
+   * Returns a problem with the line and column of the field `path`, such as `backoff.base` or `retryOn[0]`.
+   */
   problemAt(path: string, message: string): Problem;
 }
 
@@ -31,8 +36,8 @@ interface Place {
 }
 
 /**
- * Parses YAML or JSON as plain data. Tags, anchors, merge keys and a second document are errors. Throws a `ConfigError`
- * with all mistakes.
+ * Parses YAML or JSON as plain data. Tags, anchors, merge keys and a second document are mistakes. Throws a
+ * `ConfigError` that lists all mistakes.
  */
 export function readDocument(text: string, file = 'document'): SourceDocument {
   if (text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax) {
@@ -60,7 +65,7 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
   const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  // If the parser ran out of stack, its other errors are only consequences.
+  // If the parser ran out of stack, the document is nested too deep. Its other errors only follow from that.
   const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
   if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
   else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));
@@ -118,10 +123,10 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
     data,
     problemAt(path, message) {
       let known = path;
-      // A missing field has no place, so the place of its parent is used.
+      // A missing field has no position in the text, so the position of its parent is used.
       while (known !== '' && !places.has(known)) known = known.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '');
       const place = places.get(known);
-      // If one of several words was expected, the key may be the mistake. So the problem points to the key.
+      // For these messages, the key may be the mistake and not the value. So the problem points to the key.
       const isOfKey = /not an option|expected one of|did you mean/.test(message);
       const offset = isOfKey ? place?.key : place?.value;
       const { line, col } = lineCounter.linePos(offset ?? 0);
@@ -130,7 +135,10 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
 }
 
-/** The error message for a tag, an anchor or an alias. These are refused, because they are more than plain data. */
+/**
+ * Returns an error message for a tag, an anchor or an alias, which are more than plain data; otherwise
+ * undefined.
+ */
 function beyondData(node: Node): string | undefined {
   if (isAlias(node)) return 'aliases are not followed';
   if (node.anchor !== undefined) return 'anchors have no use here';

@@ -2,8 +2,8 @@ import { OptionsError } from 'holdfast';
 import { type Field, isDocument, readTable, type Table, unknownField } from 'holdfast/fields';
 
 /**
- * Returns all mistakes of a document: first unknown fields, then the fields in the order of the table. Each field is
- * read alone, so conflicts between fields are not found here.
+ * Returns all mistakes of a document: first unknown fields, then invalid fields in the order of the table.
+ * Each field is checked alone, so conflicts between fields are not found here.
  */
 export function* mistakesIn(table: Table, input: object, path = ''): Generator<OptionsError> {
   for (const [key, value] of Object.entries(input)) {
@@ -15,7 +15,10 @@ export function* mistakesIn(table: Table, input: object, path = ''): Generator<O
   }
 }
 
-/** Returns the mistakes inside a list or an object. If there are none, returns the mistake of the whole value. */
+/**
+ * Returns the mistakes in the items of a list or the fields of an object. If there are none, checks the value
+ * as a whole.
+ */
 function* mistakesOf(field: Field, value: unknown, path: string): Generator<OptionsError> {
   let areInside = false;
   for (const mistake of mistakesInside(field, value, path)) {

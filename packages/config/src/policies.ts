@@ -16,9 +16,9 @@ export const policyTable: Table = {
 };
 
 /**
- * Reads and validates the policies of a document, by name. A document without `policies:` is one policy. Its name is
- * the field `name`, or `default`. Each policy under `policies:` has its key as its name, so that it can be seen and
- * steered in a fleet.
+ * Reads and validates the policies of a document. Returns them by name. A document without `policies:` is one
+ * policy, and its name is the field `name`, or `default`. Each policy under `policies:` has its key as its
+ * name, so that consoles can show and control it by this name.
  */
 export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
   const source = readDocument(text, file);
@@ -52,13 +52,14 @@ function specsIn(document: Readonly<Record<string, unknown>>): NamedSpec[] {
 
 function* mistakesOfPolicies(specs: readonly NamedSpec[], document: object): Generator<OptionsError> {
   for (const { path, spec } of specs) {
-    // If only the line `policies:` is missing, `misplaced` reports that. Other messages would be confusing.
+    // If the document only lacks the line `policies:`, the function `misplaced` reports that. Other messages
+    // would be confusing.
     const mistakes = path === '' && wantsPolicies(document) ? [] : mistakesOfPolicy(spec, path);
     yield* mistakes;
   }
 }
 
-/** Checks each field first. Conflicts between fields are checked only if every field is valid. */
+/** Checks each field of a policy first. Conflicts between fields are checked only if every field is valid. */
 function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError> {
   const input = spec ?? {};
   if (!isDocument(input)) {
@@ -74,7 +75,10 @@ function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError>
   if (whole) yield whole;
 }
 
-/** Returns problems at the top of a document: `policies:` is missing or is no map, or other fields stand beside it. */
+/**
+ * Returns problems at the top level of a document: `policies:` is missing, is not a map, or has other fields
+ * beside it.
+ */
 function misplaced(source: SourceDocument, document: Readonly<Record<string, unknown>>): Problem[] {
   const { policies } = document;
   if (!Object.hasOwn(document, 'policies')) {
@@ -91,7 +95,8 @@ function misplaced(source: SourceDocument, document: Readonly<Record<string, unk
 }
 
 /**
- * Checks whether a document without `policies:` should have it. If so, returns the path of the evidence and a message.
+ * Checks whether the line `policies:` was forgotten: a top-level field is unknown, but looks like a policy.
+ * If so, returns the path of that field and an error message.
  */
 function wantsPolicies(document: object): readonly [path: string, message: string] | undefined {
   for (const [key, value] of Object.entries(document)) {
@@ -109,7 +114,7 @@ function wantsPolicies(document: object): readonly [path: string, message: strin
 export function readPolicySpec(spec: unknown, path: string): PolicySpec {
   const input = spec ?? {};
   if (!isDocument(input)) throw new OptionsError(path, input, 'a policy');
-  // A policy with a name would be registered in the process, so the name is left out.
+  // Leave out the name, because a policy with a name would be registered in the process.
   const { name: _, ...fields } = input as PolicySpec;
   if (path === '') policy(fields);
   else atPath(path, () => policy(fields));

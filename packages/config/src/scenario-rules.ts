@@ -1,13 +1,16 @@
 import type { Bound, FaultSettings, Scenario } from './scenario.ts';
 
-/** A conflict between fields of a scenario. `path` is one of these fields. */
+/**
+ * A conflict between fields of a scenario, for example a client that calls an unknown service. `path` is one
+ * of these fields.
+ */
 export interface BrokenRule {
   readonly path: string;
   /** One sentence: what was expected and what was found. */
   readonly message: string;
 }
 
-/** All conflicts between fields of a scenario. Each single field was validated before. */
+/** Returns all conflicts between fields of a scenario. Each single field must already be valid. */
 export function brokenRules(scenario: Scenario): BrokenRule[] {
   return [
     ...fewRules(scenario),
@@ -18,7 +21,10 @@ export function brokenRules(scenario: Scenario): BrokenRule[] {
   ];
 }
 
-/** An error message if a bound names clients, a service or an instance that does not exist; otherwise undefined. */
+/**
+ * Returns an error message if a bound (a limit for a measured figure) names clients, a service or an instance
+ * that does not exist. Otherwise returns undefined.
+ */
 export function missingPartIn(
   { clients, services }: Pick<Scenario, 'clients' | 'services'>,
   { clients: whose, service, instance = 0 }: Pick<Bound, 'clients' | 'service' | 'instance'>,
@@ -115,7 +121,10 @@ function* forward(path: string, { from, until }: { from: number; until: number }
     yield { path: `${path}.until`, message: `expected at least its from of ${from} ms, got ${until} ms` };
 }
 
-/** Reads own properties only, so that a name such as toString finds nothing. */
+/**
+ * Returns the service with this name. It ignores inherited properties, so that a name such as `toString`
+ * finds nothing.
+ */
 function serviceOf(services: Scenario['services'], name: string): Scenario['services'][string] | undefined {
   return Object.hasOwn(services, name) ? services[name] : undefined;
 }
@@ -130,7 +139,10 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
   return `there is no instance ${instance} of ${name}: they are counted from 0, and there ${instances === 1 ? 'is 1' : `are ${instances}`}`;
 }
 
-/** The names of tiers (services or routes that call another service), such as `api → db` or `api.search → db`. */
+/**
+ * Returns the names of all calls between services, such as `api → db`, or `api.search → db` for a call of a
+ * route. A bound can use such a name in its field `clients`.
+ */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [
     ...calls.map(({ to }) => `${name} → ${to}`),
@@ -138,7 +150,7 @@ function tiersOf(services: Scenario['services']): string[] {
   ]);
 }
 
-/** The chain of calls from a service back to itself, if there is one. */
+/** Returns the chain of calls from a service back to itself; undefined if there is none. */
 function circle(
   services: Scenario['services'],
   start: string,

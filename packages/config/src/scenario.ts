@@ -24,10 +24,10 @@ import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
 
-/** The name that a scenario uses for the policy that is being compared. */
+/** The name by which a scenario refers to the policy that is being compared. */
 export const underTest = 'under-test';
 
-/** A policy inside a scenario. Error paths begin at the top of the scenario. */
+/** A field whose value is a policy inside of a scenario. Error paths begin at the top of the scenario. */
 const policyField: Field<PolicySpec, PolicySpec> = {
   kind: 'a policy',
   fields: policyTable,
@@ -45,15 +45,15 @@ const amounts = {
   pareto: shape({
     least: needed(duration()),
     alpha: needed(number(undefined, 0.001)),
-    /** Longer times are replaced by this time. */
+    /** Drawn times above this are replaced by this time. */
     cap: duration('unlimited', unlimited),
-    /** Times above this are never drawn. */
+    /** The distribution is cut here: no time above this is drawn. */
     until: duration('unlimited', unlimited),
   }),
   uniform: shape({ from: duration('0ms'), to: needed(duration()) }),
-  /** The absolute value of a normally distributed time. */
+  /** A normal distribution. A negative time is made positive. */
   normal: shape({ mean: needed(duration()), sd: needed(duration()) }),
-  /** Measured times. Each is drawn with the same chance. */
+  /** A list of measured times. Each time is drawn with the same probability. */
   recorded: filled(list(duration())),
   /** A constant that is added to each drawn time. */
   plus: duration(),
@@ -61,7 +61,7 @@ const amounts = {
 
 const kinds = Object.keys(amounts).filter((each) => each !== 'plus');
 
-/** How long something takes: one kind of distribution, or a mix of several. */
+/** A field for how long something takes: a constant, one kind of distribution, or a mix of several. */
 const time = ofOneKind(
   either(
     undefined,
@@ -74,7 +74,7 @@ const time = ofOneKind(
   [...kinds, 'mix'],
 );
 
-/** Requires exactly one kind of distribution. */
+/** Returns the same field, but its value must have exactly one of the given kinds of distribution. */
 function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Field<In, Out> {
   return {
     ...field,
@@ -97,7 +97,10 @@ function ofOneKind<In, Out>(field: Field<In, Out>, names: readonly string[]): Fi
   };
 }
 
-/** Refuses an empty list, because values are drawn from it. */
+/**
+ * Returns the same field, but it refuses an empty list. Values are drawn from the list, so it needs at least
+ * one.
+ */
 function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -108,7 +111,7 @@ function filled<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Requires that the shares of a mix add up to 1. */
+/** Returns the same field, but the shares of the mix must add up to 1. */
 function wholeMix<In, Out extends readonly { readonly share: number }[]>(
   field: Field<In, Out>,
 ): Field<In, Out> {
@@ -130,7 +133,8 @@ const call = shape({
   policy: text(underTest),
   attemptTimeout: duration(),
   /**
-   * What the called service learns: the remaining time (`patience`), and that a caller already retries (`ownership`).
+   * What the request tells the called service: the remaining time (`patience`), and that a caller already
+   * retries (`ownership`).
    */
   tells: list(word(undefined, 'patience', 'ownership'), []),
   times: count(1, 1),
@@ -143,60 +147,72 @@ const service = shape({
   /** The number of calls that each instance serves at the same time. */
   workers: count('unlimited', 1, unlimited),
   time,
-  /** The extra time of a call for each other call in the same instance. */
+  /**
+   * Each call takes longer by this time for every other call that the same instance serves at that moment.
+   */
   slowdown: duration('0ms'),
   queue: shape({
     max: count('unlimited', 0, unlimited),
-    /** `codel` (controlled delay): a queue that stays long serves the newest call first and drops the oldest. */
+    /**
+     * `codel` (controlled delay): when calls wait too long in the queue, the newest call is served first and
+     * the oldest calls are dropped.
+     */
     order: word('fifo', 'fifo', 'lifo', 'codel'),
     target: duration('20ms'),
     interval: duration('100ms'),
-    /** Whether a call is dropped at its turn if its caller has given up. */
+    /** True: a call whose caller has given up is dropped when it leaves the queue. */
     dropExpired: flag(false),
   }),
-  /** Limits the calls in flight of an instance, and adapts the limit to the latency. Calls above it are refused. */
+  /**
+   * Limits the calls in flight of an instance. The limit adapts to the latency. Calls above the limit are
+   * refused.
+   */
   limit: shape({ initial: count(20, 1), floor: count(1, 1), ceiling: count(1000, 1) }),
   rateLimit: shape({
     calls: needed(count(undefined, 1)),
     per: duration('1s', undefined, 1),
     /**
-     * `window` allows `calls` calls in each period `per`. `gcra` allows an even rate, with a burst of up to `calls`.
+     * `window` allows `calls` calls in each period `per`. `gcra` allows the same rate, evenly spread, with a
+     * burst of up to `calls`.
      */
     kind: word('window', 'window', 'gcra'),
     tellsWhen: flag(true),
   }),
-  /** The Retry-After header if the queue is full. */
+  /** The Retry-After header of the response when the queue is full. */
   retryAfter: duration(),
   /** The network delay in one direction. */
   network: time,
-  /** Whether a cancelled call is removed from the queue. */
+  /** True: a call that its caller cancels is removed from the queue. */
   cancels: flag(false),
-  /** The working time that a refusal costs. The next call takes longer by this time. */
+  /** The working time that the refusal of a call costs. The next call takes longer by this time. */
   refusalCost: duration('0ms'),
-  /** Calls to other services, made one after the other after the service's own work. */
+  /** Calls to other services. They are made one after the other, after the service's own work. */
   calls: list(call, []),
-  /** Whether the calls to other services are made at the same time. The answer waits for all of them. */
+  /** True: the calls to other services are made at the same time. The response waits for all of them. */
   together: flag(false),
-  /** Whether a worker stays busy during the calls to other services. */
+  /** True: a worker stays busy during the calls to other services. */
   holdsWorker: flag(true),
   routes: mapOf(route, {}),
-  /** Changes of capacity: from `at` on, work is done `factor` times as fast. */
+  /** Changes of capacity over time: from `at` on, work is done `factor` times as fast. */
   capacity: list(shape({ at: needed(duration()), factor: needed(number(undefined, 0.001)) }), []),
-  /** How the instance is chosen: by the policy, by chance, or the less busy one of two random instances. */
+  /**
+   * How the instance for a call is chosen: `policy`: by the policy. `random`: at random. `leastOutstanding`:
+   * the less busy one of two random instances.
+   */
   balance: word('policy', 'policy', 'random', 'leastOutstanding'),
   cache: shape({
     keys: needed(count(undefined, 1)),
     zipf: number(0.9, 0),
     warm: count(0, 0),
-    /** Whether simultaneous misses of the same key share one call. */
+    /** True: simultaneous cache misses of the same key share one call. */
     coalesces: flag(false),
   }),
   /**
-   * Makes the service a database row. An attempt reads and then writes it, and fails if another attempt wrote in
-   * between.
+   * True: the service behaves like a database row. An attempt reads the row and then writes it. It fails if
+   * another attempt wrote the row in between.
    */
   conditionalWrite: flag(false),
-  /** Recorded answers of a real service. An attempt gets the answer that is nearest in time. */
+  /** Recorded responses of a real service. An attempt gets the response that is nearest in time. */
   recording: filled(
     list(
       shape({
@@ -218,9 +234,9 @@ const clients = shape({
     shape({
       poisson: rate(),
       constant: rate(),
-      /** Each client calls, waits for the answer and then for this time, and calls again. */
+      /** Each client makes a call, waits for the response, waits for this time, and calls again. */
       think: time,
-      /** Every client makes one call, and all clients call at this time. */
+      /** Every client makes one call, and all of them call at this time. */
       burst: duration(),
       /** There is one call at each of these times. */
       at: list(duration()),
@@ -230,24 +246,24 @@ const clients = shape({
     }),
   ),
   calls: count('unlimited', 1, unlimited),
-  /** Whether a client stops after a failed call, like a script that throws. */
+  /** True: a client stops after a failed call, like a script that throws. */
   quits: flag(false),
   /** A client repeats a failed call after this time, until the call succeeds. */
   repeat: time,
-  /** The most repetitions of one call. */
+  /** The most times that a client repeats one failed call. */
   repeatMax: count('unlimited', 0, unlimited),
   policy: text(underTest),
   /** The attempt timeout for policies that have none. */
   attemptTimeout: duration(),
-  /** The total timeout of a call. The policy knows this time. */
+  /** The deadline of a call, retries included. The policy knows this deadline. */
   patience: duration(),
-  /** The client cancels the call after this time. The policy does not know this time. */
+  /** The client cancels the call after this time. The policy does not know this time in advance. */
   leavesAfter: duration(),
   priority: word('default', 'critical', 'default', 'sheddable'),
-  /** The share of poison calls, which fail at every attempt. Such an attempt takes `poisonTime`. */
+  /** The share of poison calls. Every attempt of a poison call fails, and takes `poisonTime`. */
   poison: number(0, 0, 1),
   poisonTime: duration(),
-  /** The share of attempts that fail by chance. */
+  /** The share of attempts that fail at random. */
   failing: number(0, 0, 1),
 });
 
@@ -267,13 +283,16 @@ const fault = shape({
     ),
   ),
   service: needed(text()),
-  /** The number of the instance, from 0; by default all instances. */
+  /** The number of the instance, counted from 0. By default, the fault applies to all instances. */
   instance: count(),
   from: needed(duration()),
   until: duration('unlimited', unlimited),
-  /** For `errorRate` and `loss`: the share of attempts. For `capacityFactor`: the factor. */
+  /**
+   * For `errorRate`: the share of attempts that fail. For `loss`: the share of attempts that are lost. For
+   * `capacityFactor`: the factor of the speed.
+   */
   value: number(1, 0),
-  /** For `errorRate`: the status of the error, or a connection reset. */
+  /** For `errorRate`: the HTTP status of the error; `reset` is a connection reset. */
   gives: word('500', '500', '503', '429', 'reset'),
   /** For `errorRate` with 503 or 429: the Retry-After header. */
   retryAfter: duration(),
@@ -319,14 +338,17 @@ export const boundFields = {
   until: duration('unlimited', unlimited),
   /** Only calls of these clients are measured. */
   clients: text(),
-  /** The figure is measured at this service, not at the clients. */
+  /** The figure is measured at this service instead of at the clients. */
   service: text(),
   instance: count(),
   /** For `peak`: attempts are counted in intervals of this length. */
   step: duration('1s', undefined, 100),
   atLeast: number(),
   atMost: number(),
-  /** The bound applies only to these policies. Under `damage`, these policies must cause the damage. */
+  /**
+   * The bound is checked only for these policies. In the list `damage`, these are the policies that must
+   * cause the damage.
+   */
   policies: list(text()),
 };
 
@@ -344,8 +366,8 @@ export const scenarioFields = {
   clients: needed(mapOf(clients)),
   faults: list(fault, []),
   /**
-   * The goodput between `from` and `troubleFrom` is the normal goodput. By default the trouble begins with the first
-   * fault and ends with the last fault.
+   * The normal goodput (successful calls per second) is measured between `from` and `troubleFrom`. By
+   * default, the trouble begins with the first fault and ends with the last fault.
    */
   measure: shape({ from: duration('0ms'), troubleFrom: duration(), troubleUntil: duration() }),
   policies: mapOf(policyField, {}),
@@ -356,19 +378,19 @@ export const scenarioFields = {
   notes: list(text(), []),
 };
 
-/** A scenario after validation: durations are in ms, rates are per ms. */
+/** A validated scenario. Durations are in ms, and rates are per ms. */
 export type Scenario = SettingsOf<typeof scenarioFields>;
-/** A service of a scenario, checked, with durations in ms. */
+/** A validated service of a scenario. Durations are in ms. */
 export type ServiceSettings = OutputOf<typeof service>;
-/** A group of clients of a scenario, checked, with durations in ms. */
+/** A validated group of clients of a scenario. Durations are in ms. */
 export type ClientsSettings = OutputOf<typeof clients>;
-/** A fault of a scenario, checked, with its times in ms from the start. */
+/** A validated fault of a scenario. Its times are in ms from the start of the simulation. */
 export type FaultSettings = OutputOf<typeof fault>;
-/** A call that a service makes to another one, checked, with durations in ms. */
+/** A validated call that a service makes to another service. Durations are in ms. */
 export type CallSettings = OutputOf<typeof call>;
 /** How long a service works on a call: a constant or a distribution, in ms. */
 export type TimeSettings = OutputOf<typeof time>;
-/** A figure of a scenario with the least and the most that it may be. */
+/** A figure that the simulation measures, with its lowest and highest allowed value. */
 export type Bound = OutputOf<typeof bound>;
 /** The name of a figure that the simulator measures. */
 export type Metric = (typeof metrics)[number];

@@ -4,7 +4,10 @@ import { isNeeded } from './table.ts';
 /** A JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema of documents for `parseTable`. `special` may return another schema for a field. */
+/**
+ * Returns the JSON Schema of the documents that `parseTable` reads. `special` may return another schema for a
+ * field.
+ */
 export function schemaOf(
   table: Table,
   title: string,

@@ -11,7 +11,7 @@ import { ConfigError, type Problem, problemsMax } from './config-error.ts';
 import { readDocument, type SourceDocument } from './document.ts';
 import { mistakesIn } from './mistakes.ts';
 
-/** A field that is a map with free keys. All values are of the same kind. */
+/** Returns a field whose value is a map with free keys. All values of the map are of the same kind `item`. */
 export function mapOf<F extends Field>(
   item: F,
   defaultValue?: Readonly<Record<string, InputOf<F>>>,
@@ -32,7 +32,7 @@ export function mapOf<F extends Field>(
   };
 }
 
-/** Makes a field required: a document without it is refused. */
+/** Returns the same field as a required field: a document without it is refused. */
 export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   return {
     ...field,
@@ -41,14 +41,20 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
   };
 }
 
-/** Marks a missing required field. It is an object, because any text could be a real value. */
+/**
+ * The default value of required fields: it says that the field is missing. It is an object, because any text
+ * could be a real value.
+ */
 const missing: unknown = { toJSON: () => 'nothing' };
 
 export function isNeeded(field: Field): boolean {
   return field.default === missing;
 }
 
-/** Parses a document with a table of fields. Defaults are filled in; durations become ms. Throws a `ConfigError`. */
+/**
+ * Parses a document with a table of fields. Missing fields get their defaults, and durations are converted to
+ * ms. Throws a `ConfigError` for mistakes.
+ */
 export function parseTable<T extends Table>(table: T, text: string, file?: string): SettingsOf<T> {
   return readSource(table, readDocument(text, file));
 }
@@ -61,14 +67,17 @@ export function readSource<T extends Table>(table: T, source: SourceDocument): S
   return readTable(table, input);
 }
 
-/** The data of a document, which must be a map. Throws a `ConfigError` otherwise. */
+/** Returns the data of a document. Throws a `ConfigError` if it is not a map. */
 export function mapAt({ data, file, problemAt }: SourceDocument): Record<string, unknown> {
   if (typeof data === 'object' && data !== null && !Array.isArray(data))
     return data as Record<string, unknown>;
   throw new ConfigError(file, [problemAt('', 'a document is a map of fields')]);
 }
 
-/** Converts mistakes to problems with line and column, at most as many as a `ConfigError` lists. */
+/**
+ * Converts mistakes to problems with line and column. Returns at most 100 of them, because a `ConfigError`
+ * lists no more.
+ */
 export function problemsOf(source: SourceDocument, mistakes: Iterable<OptionsError>): Problem[] {
   const problems: Problem[] = [];
   for (const { path, message } of mistakes) {

@@ -14,8 +14,8 @@ import { assertReason } from './parked-filter.ts';
 import type { ParkedEvent, Triage } from './triage.ts';
 
 /**
- * How a replay goes unless its request says otherwise: 5 events first, then 50 a second, and it stops if more than half
- * fail again.
+ * The default settings of a replay. It releases 5 events as a test, then 50 events per second, and stops if
+ * more than half of them fail again.
  */
 export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   kind: 'replay',
@@ -26,7 +26,7 @@ export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   stopAbove: 0.5,
 };
 
-/** An operation after one step, and how long to wait before the next one, in ms; undefined if it has ended. */
+/** The result of one step of an operation. */
 export interface OperationStep {
   readonly operation: Operation;
   /** The time to wait before the next step. 0: no wait. `undefined`: the operation has ended. */
@@ -38,12 +38,13 @@ const batchMax = 1000;
 const windowSize = 50;
 /** How often a replay checks whether its released events have finished. */
 const checkMs = 200;
-/** After a pause, the replay may release at most one second's worth of events immediately. */
+/** After a pause, the replay may release at most as many events at once as the rate allows in this time. */
 const burstMs = 1000;
 
 /**
- * Performs the next short step of an operation: it changes, selects, releases or counts events. All state is in the
- * store, so any process can continue after a crash. If two processes try the same step, only one of them succeeds.
+ * Performs the next short step of an operation: it changes, selects or releases events, or checks the
+ * released events. All state is in the store, so any process can continue after a crash. If two processes try
+ * the same step, only one of them succeeds.
  */
 export async function advanceOperation(
   triage: Triage,
@@ -101,8 +102,8 @@ async function moveUntilDone(
 }
 
 /**
- * Returns the event that a replay publishes. It has the same id, the edited content, and its origin in the field
- * `past`.
+ * Returns the event that a replay publishes. It has the same id and the edited content. The field `past` says
+ * when and where the event was first published.
  */
 export function replayed(event: ParkedEvent, operation: string): NewEvent {
   const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
@@ -131,7 +132,10 @@ interface ReplayStep extends Step {
   readonly request: ReplayRequest;
 }
 
-/** Returns the time to wait before the next step. */
+/**
+ * Performs one step of an operation. Returns the time to wait before the next step; `undefined`: the
+ * operation has ended.
+ */
 type TakeStep<S> = (step: S) => Promise<number | undefined>;
 
 const replaySteps: Record<OperationStage, TakeStep<ReplayStep>> = {
@@ -164,7 +168,8 @@ async function apply({ triage, operation }: Step): Promise<number> {
 async function select({ triage, operation, request }: ReplayStep): Promise<number> {
   const selected = await triage.operations.select(operation.id, batchMax);
   if (selected > 0) return 0;
-  // A canary is sent ahead of others. If it is all there is, nothing would wait for its result.
+  // Release a canary (test events) only if the replay has other events too. Otherwise no event would wait for
+  // the test result.
   const hasCanary = request.canary > 0 && operation.counts.selected > request.canary;
   return move(triage, operation, { stage: hasCanary ? 'canary' : 'releasing' });
 }
@@ -195,8 +200,9 @@ async function release({ triage, operation, request, now, publish }: ReplayStep)
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Store the used rate before the release. If the process crashes between the two, the replay is late but never too
-  // fast. `move` checks the version, so only one of two processes releases.
+  // Store that these events use up the rate before they are released. If the process crashes between the two,
+  // the replay is late but never too fast. `move` checks the version, so only one of two processes releases
+  // events.
   const paid = await triage.operations.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
@@ -238,8 +244,8 @@ function failsTooOften({ counts, memo }: Operation, { stopAbove }: ReplayRequest
 }
 
 /**
- * Returns the counts at the start of the current window of 50 finished events. When a window is full, the next window
- * starts with the counts of now.
+ * Returns the counts at the start of the current window of 50 finished events. When a window is full, the
+ * next window starts with the present counts.
  */
 function judgedNow({ counts, memo }: Operation): ReplayState['judged'] {
   const outcomes = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;

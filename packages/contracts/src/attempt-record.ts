@@ -1,10 +1,13 @@
 import type { OutcomeClass } from 'holdfast';
 
-/** One failed attempt to handle an event. The list of these records is the story of the event. */
+/** One failed attempt to handle an event. The list of these records is called the story of the event. */
 export interface AttemptRecord {
   /** The number of the attempt, counted from 1. */
   readonly attempt: number;
-  /** When the attempt ended, epoch ms by the consumer's clock. Only for people to read. */
+  /**
+   * When the attempt ended, epoch ms by the consumer's clock. It is only shown to people, because that clock
+   * may be wrong.
+   */
   readonly at: number;
   readonly tookMs: number;
   readonly class: OutcomeClass;

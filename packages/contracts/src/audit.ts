@@ -6,8 +6,9 @@ import type { Page, PageRequest } from './page.ts';
 import { assertReason } from './parked-filter.ts';
 
 /**
- * The log of what people changed, and why. An engine writes an entry for every change of its own data, in the same
- * transaction. Changes elsewhere (a gateway, an assembly, a sign-in) are written with `record`.
+ * The log of changes by people, with the reasons. An engine writes an entry for every change of its own data,
+ * in the same transaction. A change outside of the engine (in a gateway, an assembly or a sign-in) is written
+ * with `record`.
  */
 export interface Audit {
   /** Writes an entry. Resolves when the entry is stored. */
@@ -17,7 +18,10 @@ export interface Audit {
   list(question: AuditQuestion, page: PageRequest): Promise<Page<AuditEntry>>;
 }
 
-/** What an act was about, as `kind:name`, for example `event:0193…`, `topic:orders` or `policy:payment`. */
+/**
+ * The thing that an operator changed, as `kind:name`, for example `event:0193…`, `topic:orders` or
+ * `policy:payment`.
+ */
 export type Subject = `${SubjectKind}:${string}`;
 /** The kinds of things that an operator can act on. */
 export const subjectKinds = [
@@ -34,7 +38,10 @@ export const subjectKinds = [
 /** The kinds of things that an operator can act on. */
 export type SubjectKind = (typeof subjectKinds)[number];
 
-/** The acts that engines write themselves. `record` accepts any other word, too. */
+/**
+ * The names of the changes that engines write to the audit log themselves. `record` accepts any other name,
+ * too.
+ */
 export type AuditedAct =
   | 'edit'
   | 'discard'
@@ -52,18 +59,21 @@ export type AuditedAct =
   | 'unblock'
   | 'retention';
 
-/** An act to write down, before it has an id and a time. */
+/** An audit entry to be stored. The engine adds the id and the time. */
 export interface NewAuditEntry extends Act {
   readonly what: AuditedAct | (string & {});
   /** Only the first 100 subjects are stored. */
   readonly subjects: readonly Subject[];
   /** How many things were changed. Give it if `subjects` does not list all of them. Default: the number of subjects. */
   readonly count?: number;
-  /** The state before the act, if it is needed to undo the act. It is stored as JSON of at most 16 KiB. */
+  /** The state before the change, if an undo needs it. It is stored as JSON of at most 16 KiB. */
   readonly before?: unknown;
 }
 
-/** One act of an operator, as it is stored. Entries are never changed, except that `undoneBy` is set once. */
+/**
+ * A stored audit entry: one change by an operator. Entries are never changed, except that `undoneBy` is set
+ * once.
+ */
 export interface AuditEntry extends Act {
   readonly id: string;
   /** Epoch ms by the store's clock. */
@@ -72,7 +82,7 @@ export interface AuditEntry extends Act {
   readonly subjects: readonly Subject[];
   readonly count: number;
   readonly before: unknown;
-  /** The id of the entry that undid this act; `undefined`: the act was not undone. */
+  /** The id of the audit entry that undid this change; `undefined`: the change was not undone. */
   readonly undoneBy: string | undefined;
 }
 
@@ -89,17 +99,17 @@ export interface AuditQuestion {
 
 /** The most subjects of one entry. */
 export const subjectsMax = 100;
-/** The longest name of an act, in characters. */
+/** The most characters of `what`, the name of the change. */
 const whatMax = 100;
-/** The largest `before` that `record` takes, as JSON in UTF-8. */
+/** The most bytes of `before` that `record` accepts, as JSON in UTF-8. */
 const beforeBytesMax = 16 * 1024;
 
-/** Names what an act was done to: `subject('topic', 'orders')` is `topic:orders`. */
+/** Returns the subject of an audit entry: `subject('topic', 'orders')` is `topic:orders`. */
 export function subject(kind: SubjectKind, name: string): Subject {
   return `${kind}:${name}`;
 }
 
-/** Throws for an entry that `record` does not take. */
+/** Throws for an entry that `record` does not accept. */
 export function assertAuditEntry(entry: NewAuditEntry): void {
   assertReason(entry);
   const { what, subjects, count, undoes, before } = entry;
@@ -116,7 +126,7 @@ export function assertAuditEntry(entry: NewAuditEntry): void {
   if (bytes > beforeBytesMax) throw new TooLargeError('before in bytes', bytes, beforeBytesMax);
 }
 
-/** Throws for a question that no engine understands. */
+/** Throws if `question` has an unknown field or a value of the wrong type. */
 export function assertAuditQuestion(question: AuditQuestion): void {
   for (const [name, value] of Object.entries(question)) {
     if (value === undefined) continue;
@@ -139,7 +149,7 @@ function assertSubject(path: string, value: unknown): void {
   assertName(path, value as string);
 }
 
-/** Returns the entry that an engine stores. */
+/** Returns the audit entry that an engine stores. Only the first 100 subjects are kept. */
 export function auditEntryOf(entry: NewAuditEntry, id: string, at: number): AuditEntry {
   const { who, why, undoes, what, subjects, count = subjects.length, before } = entry;
   return {

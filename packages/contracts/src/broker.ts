@@ -12,13 +12,13 @@ export interface Broker<Tx = unknown> {
   readonly controls: Controls;
 
   /**
-   * Creates the topic if it does not exist, and returns its settings. Settings that are not given keep their value, or
-   * get their default.
+   * Creates the topic if it does not exist, and returns its settings. A setting that is not given keeps its
+   * stored value; in a new topic it gets its default.
    */
   declare(topic: string, settings?: Partial<TopicSettings>): Promise<TopicSettings>;
   topics(): Promise<readonly string[]>;
 
-  /** Stores events, and resolves when they are durable. The results are in the order of `events`. */
+  /** Stores events. Resolves when the events are durable. The results are in the order of `events`. */
   publish(topic: string, events: readonly NewEvent[]): Promise<readonly Published[]>;
 
   /** Publishes within the caller's transaction: the events exist only if the transaction commits. */
@@ -28,55 +28,69 @@ export interface Broker<Tx = unknown> {
     events: readonly NewEvent[],
   ): readonly Published[] | Promise<readonly Published[]>;
 
-  /** Leases at most `limit` due events: until the lease ends, no other consumer gets them. Does not wait for events. */
+  /**
+   * Leases at most `limit` due events. No other consumer gets these events until the lease ends. If no event
+   * is due, the call returns at once.
+   */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Only for stores that keep the retries of another broker, and only for topics with key order. Stores an event if an
-   * earlier event of its key is unsettled here, so that it waits for that event. Returns for each event whether the
-   * topic now has it. Earlier events of the same call also count as unsettled.
+   * Only for a store that keeps the retries of another broker, such as Kafka, and only for topics with
+   * `ordering: 'key'`. An event is stored only if this store already has its id, or has an unsettled earlier
+   * event of its key. It then waits for that event. Returns for each event whether this store has it after
+   * the call. Earlier events of the same call also count as unsettled.
    */
   publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
 
   /**
-   * Ends leases: each settlement decides what happens to its event. Returns one result per settlement, in the same
-   * order. If the call rejects, repeat it: settlements that were already applied return `lease_lost`. If two
-   * settlements have the same lease, only one of them is applied.
+   * Ends leases. Each settlement decides what happens to its event. Returns one result per settlement, in the
+   * same order. If the call rejects, repeat it: settlements that were already applied return `lease_lost`. If
+   * two settlements have the same lease, only one of them is applied.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
-  /** Makes leases end `leaseMs` from now. Returns false for a lease that has ended: stop handling its event. */
+  /**
+   * Extends leases: they end `leaseMs` from now. Returns false for a lease that has ended. The consumer must
+   * then stop handling the event, because another consumer may have it.
+   */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
   counts(topic: string): Promise<TopicCounts>;
-  /** Lists unfinished events, in the order of publication unless the question says otherwise. */
+  /** Lists unsettled events. They are in the order of publication, unless `question.order` is `due`. */
   waiting(topic: string, page: PageRequest, question?: WaitingQuestion): Promise<Page<Waiting>>;
   /**
-   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The first count is of
-   * events that are due before the first bound, and the last count of events that are due after the last bound. So
-   * there is one more count than bounds. Leased and blocking events are not counted.
+   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The first
+   * count is for events that are due before the first bound, and the last count is for events that are due
+   * after the last bound. So there is one more count than bounds. Leased and blocking events are not counted.
    */
   due(topic: string, bounds: readonly number[]): Promise<readonly number[]>;
   /** Makes delayed events due now. Returns false for an event that is not delayed. */
   retryNow(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /**
-   * Later events of the same key no longer wait for these parked events. Returns false for an event that blocks no key.
+   * Lets later events of the same key run: they do not wait for these parked events any more. Returns false
+   * for an event that blocks no key.
    */
   unblock(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
 
-  /** Calls `ring` when an event of the topic may have become due. The returned function unsubscribes. */
+  /**
+   * Calls `ring` when an event of the topic may have become due, so that consumers need not poll. The
+   * returned function unsubscribes.
+   */
   doorbell(topic: string, ring: () => void): () => void;
 
   /**
-   * Lists acknowledged and discarded events while the topic keeps them (`keepSettledMs`), in the order of publication.
+   * Lists acknowledged and discarded events in the order of publication. The topic keeps them for
+   * `keepSettledMs`.
    */
   history(topic: string, range: HistoryRange): Promise<Page<SettledEvent>>;
 }
 
-/** Whether events of the same key wait for each other. `none`: no event waits for another. */
+/**
+ * `key`: an event waits until the earlier events of its key are settled. `none`: no event waits for another.
+ */
 export type Ordering = 'none' | 'key';
 
-/** How a topic was declared. `keepSettledMs` is 0 if it keeps no settled events. */
+/** The settings of a topic, as given to `declare`. */
 export interface TopicSettings {
   /** `key`: events with the same key are handled one after the other. The default is `none`. */
   readonly ordering: Ordering;
@@ -84,14 +98,14 @@ export interface TopicSettings {
   readonly keepSettledMs: number;
 }
 
-/** What became of one published event. A duplicate was in the store already and is not stored again. */
+/** The result of publishing one event. */
 export interface Published {
   readonly id: string;
   /** True: the store already has an event with this id, so this event was not stored. */
   readonly duplicate: boolean;
 }
 
-/** What a consumer asks for, and for how long it may keep it. */
+/** The request of a consumer for events to lease. */
 export interface LeaseRequest {
   /** The name of the consumer. It must change with every start of the process. */
   readonly owner: string;
@@ -104,21 +118,21 @@ export interface LeaseRequest {
   readonly leaseMs: number;
   /** With `ordering: 'key'`: how many successive events of one key are leased together; 1 by default. */
   readonly runMax?: number;
-  /** The part of `limit` that is reserved for retries, from 0 to 1. By default, nothing is reserved. */
+  /** The share of `limit` that is reserved for retries, from 0 to 1. By default, nothing is reserved. */
   readonly retriesShare?: number;
   /**
-   * True: leases at most one suspect (an event that may have crashed its process), and no other event. Lease a suspect
-   * only while the process handles nothing else.
+   * True: leases at most one suspect and no other event. A suspect is an event that may have crashed its
+   * process, so request it only while the process handles nothing else.
    */
   readonly suspects?: boolean;
 }
 
-/** What a lease brought. `nextDueInMs` is how long to wait until more is due; undefined if nothing waits. */
+/** The result of a `lease` call: the leased events, and when to call `lease` again. */
 export interface Leased {
   readonly deliveries: readonly Delivery[];
   /**
-   * How many suspects (events that may have crashed their process) wait; 0 while the retries of the topic are paused. An
-   * engine may stop counting at 1.
+   * How many suspects (events that may have crashed their process) wait to be leased. It is 0 while the
+   * retries of the topic are paused. An engine may stop counting at 1.
    */
   readonly suspects: number;
   /**
@@ -126,7 +140,10 @@ export interface Leased {
    * than `limit` events were leased.
    */
   readonly nextDueInMs: number | undefined;
-  /** Changes when an operator pauses, skips or reroutes something. The consumer then reads the controls again. */
+  /**
+   * Changes when an operator sets or removes a control, for example `pause`, `skip` or `reroute`. The
+   * consumer then reads the controls again.
+   */
   readonly controlsVersion: number;
 }
 
@@ -135,7 +152,10 @@ export interface Leased {
  */
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
-  /** The names of the handlers that have handled this event. They are stored, so that no handler runs twice for it. */
+  /**
+   * The names of the handlers that have handled this event. The engine stores these names, so that no handler
+   * runs twice for the event.
+   */
   readonly marks?: readonly string[];
 } & (
   | {
@@ -152,7 +172,7 @@ export type Settlement<Tx = unknown> = {
       readonly error: ErrorNote;
       /** All attempt records of the event. Make them with `continueStory(delivery.story, …)`. */
       readonly story: readonly AttemptRecord[];
-      /** False: later events of the same key no longer wait for this event. */
+      /** False: later events of the same key do not wait for this retry. */
       readonly holdsKey?: boolean;
     }
   | { readonly kind: 'snooze'; readonly delayMs: number }
@@ -178,12 +198,12 @@ export type Settlement<Tx = unknown> = {
 export type SettlementKind = Settlement['kind'];
 
 /**
- * `ready`: due now. `delayed`: due later. `behind`: waits for an earlier event of its key. `held`: its tenant or key is
- * in quarantine. `leased`: a consumer handles it. `suspect`: its lease expired, so it must be handled alone.
- * `blocking`: it is parked, and later events of its key wait.
+ * `ready`: due now. `delayed`: due later. `behind`: waits for an earlier event of its key. `held`: its tenant
+ * or key is in quarantine, so it is not leased. `leased`: a consumer handles it. `suspect`: its lease
+ * expired, so it must be handled alone. `blocking`: it is parked, and later events of its key wait for it.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
-/** Why an event waits, or that it is leased. */
+/** The state of an unsettled event: why it waits, or that it is leased. */
 export type WaitingState = (typeof waitingStates)[number];
 
 /** The number of events in each state. An engine that cannot distinguish some states counts them as one state. */
@@ -192,20 +212,23 @@ export type TopicCounts = Readonly<Record<WaitingState, number>> & {
   readonly oldestReadyMs: number;
   /** The time until the next event is due; `undefined`: no event waits, or the engine does not know. */
   readonly nextDueInMs: number | undefined;
-  /** When the events were counted, epoch ms by the store's clock. If counting is slow, an older result is returned. */
+  /**
+   * When the events were counted, epoch ms by the store's clock. An engine whose counting is slow may return
+   * older counts.
+   */
   readonly asOf: number;
 };
 
-/** Selects unfinished events. An event must match all given fields. */
+/** Selects unsettled events. An event must match all given fields. */
 export interface WaitingQuestion {
   readonly state?: WaitingState | readonly WaitingState[];
   readonly key?: string;
   readonly tenant?: string;
-  /** `due`: the events that are due first come first. The default is `published`. */
+  /** `due`: sorted by due time, the earliest first. The default is `published`: sorted by publication. */
   readonly order?: 'published' | 'due';
 }
 
-/** An event that is not settled, as operators see it: without its payload. */
+/** An unsettled event in a list for operators. It has no payload. */
 export interface Waiting
   extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>,
     AttemptState {
@@ -216,7 +239,7 @@ export interface Waiting
   readonly owner: string | undefined;
 }
 
-/** Which settled events to read: those that were first published from `from` on and before `to`, both epoch ms. */
+/** Selects settled events by the time of their first publication. */
 export interface HistoryRange extends PageRequest {
   /** Only events that were first published at this time or later, epoch ms. */
   readonly from?: number;
@@ -224,7 +247,7 @@ export interface HistoryRange extends PageRequest {
   readonly to?: number;
 }
 
-/** An event that is done, in a topic that keeps such events. */
+/** An acknowledged or discarded event in a topic that keeps settled events (`keepSettledMs`). */
 export interface SettledEvent extends Envelope {
   readonly how: 'ack' | 'discard';
   /** Epoch ms by the store's clock. */

@@ -25,7 +25,7 @@ export class TopicError extends HoldfastError {
   }
 }
 
-/** The engine cannot do this. Its `features` tell what it can do. */
+/** The engine lacks a feature that this call needs. `Engine.features` lists the features of an engine. */
 export class FeatureMissingError extends HoldfastError {
   declare readonly feature: FeatureName;
 

@@ -3,13 +3,13 @@ import { type Subject, subject } from './audit.ts';
 import { assertDurationMs, assertName } from './for-engines.ts';
 import { assertReason } from './parked-filter.ts';
 
-/** Who changes something, and why. The engine stores both with the change. */
+/** The person who makes a change, and the reason. The engine stores both with the change. */
 export interface Act {
   readonly who: string;
   readonly why: string;
   /**
-   * The id of the audit entry that this act undoes. The engine links both entries, and rejects if the entry was already
-   * undone.
+   * The id of an earlier audit entry whose change is undone by this change. The engine links the two audit
+   * entries. It rejects if that change was already undone.
    */
   readonly undoes?: string;
 }
@@ -17,11 +17,16 @@ export interface Act {
 /** A restriction that an operator puts on a topic and its consumers, or on a policy in every process. */
 export type Control = TopicControl | PolicyControl;
 
-/** A control of one topic. Only the engine obeys `pause` and `quarantine`; consumers obey the others. */
+/**
+ * A control of one topic. The engine enforces `pause` and `quarantine`; consumers enforce the other kinds.
+ */
 export type TopicControl =
   /** The engine leases no event of the topic. */
   | { readonly kind: 'pause'; readonly topic: string }
-  /** The engine leases no retries and no suspects of the topic, only first attempts. */
+  /**
+   * The engine leases only first attempts of the topic. It leases no retries and no suspects (events whose
+   * lease expired).
+   */
   | { readonly kind: 'pause'; readonly topic: string; readonly only: 'retries' }
   /** The engine leases no events of one tenant or one key. */
   | { readonly kind: 'quarantine'; readonly topic: string; readonly tenant: string }
@@ -33,10 +38,14 @@ export type TopicControl =
   /** Each consumer runs at most this many handlers at the same time. */
   | { readonly kind: 'concurrency'; readonly topic: string; readonly concurrencyMax: number };
 
-/** A policy is known by its name in every process. `policy: '*'` means every policy with a name. */
+/**
+ * A control of one policy. Processes find the policy by its name. `policy: '*'` means every policy that has a
+ * name.
+ */
 export type PolicyControl =
   /**
-   * Keeps circuit breakers of the policy open or closed. Without `target`, this applies to the breakers of all targets.
+   * Keeps circuit breakers of the policy open or closed. Without `target`, this applies to the breakers of
+   * all targets (hosts or services that the policy calls).
    */
   | {
       readonly kind: 'breaker';
@@ -44,14 +53,17 @@ export type PolicyControl =
       readonly target?: string;
       readonly state: 'open' | 'closed';
     }
-  /** Each piece of work is attempted once, without retries and hedges. */
+  /** Each call is attempted once, without retries and hedges. */
   | { readonly kind: 'retries'; readonly policy: string; readonly state: 'off' }
-  /** `observe`: the policy only watches. `enforce`: the policy acts, even if its own document says `observe`. */
+  /**
+   * `observe`: the policy only reports what it would do. `enforce`: the policy acts, even if its own
+   * configuration says `observe`.
+   */
   | { readonly kind: 'mode'; readonly policy: string; readonly mode: 'enforce' | 'observe' };
 
 /**
- * A control that is in force, with who put it there and when it ends. Without `until` it stays until somebody releases
- * it.
+ * A control that applies at present, with the operator who set it and the time when it ends. Without `until`,
+ * it applies until an operator removes it.
  */
 export interface ActiveControl {
   /** The result of `controlId(control)`. A new control with the same id replaces the old one. */
@@ -63,8 +75,8 @@ export interface ActiveControl {
   /** When the control ends by itself, epoch ms by the store's clock; `undefined`: never. */
   readonly until: number | undefined;
   /**
-   * The version of all controls when this control was set. A process with an older version does not know this control
-   * yet.
+   * `ActiveControls.version` at the time when this control was set. A process that has read a lower version
+   * does not know this control yet.
    */
   readonly version: number;
 }
@@ -79,7 +91,8 @@ export interface Controls {
 }
 
 /**
- * All controls in force. `version` grows with every change, so that a process can see that it has read them already.
+ * All controls that apply at present. If `version` is the same as in the last answer, the controls have not
+ * changed.
  */
 export interface ActiveControls {
   /** Increases with every change of the controls. */
@@ -140,7 +153,10 @@ export function assertControl(control: Control, act: Act, forMs: number | undefi
   assertDurationMs('forMs', forMs);
 }
 
-/** Returns the id of a control. It contains no value such as `to` or `state`, so a new value replaces the old one. */
+/**
+ * Returns the id of a control. Values such as `to` or `state` are not part of the id, so a control with a new
+ * value replaces the old control.
+ */
 export function controlId(control: Control): string {
   return [control.kind, ...idParts(control)]
     .filter((part) => part !== undefined)

@@ -2,7 +2,10 @@ import type { Settlement } from './broker.ts';
 import type { Diagnosis } from './envelope.ts';
 import { messageMax } from './error-note.ts';
 
-/** Returns why an event is parked. `attempts` is the number of failed attempts before the last attempt. */
+/**
+ * Returns the record of why an event is parked. `attempts` is the number of failed attempts before the last
+ * attempt.
+ */
 export function diagnosisOf(
   { error, stop, story, consumer }: Settlement & { kind: 'park' },
   attempts: number,

@@ -13,10 +13,10 @@ interface Editable {
   readonly headers: Headers;
 }
 
-/** Longer values are cut to this many characters. */
+/** The most characters of a value in a diff. Longer values are cut. */
 const shownMax = 200;
 
-/** Lists what an edit changed, for people to read. Long values are cut. */
+/** Lists the fields that an edit changed, for people to read. Long values are cut. */
 export function editDiff(before: Editable, after: Editable): EditChange[] {
   return [
     ...differences('payload', parsed(before.payload), parsed(after.payload)),

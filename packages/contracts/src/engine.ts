@@ -8,13 +8,16 @@ import type { Presence } from './presence.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Triage } from './triage.ts';
 
-/** One data store. It has some or all of the four contracts: broker, ledger, triage and rate limits. */
+/**
+ * One data store. It implements some or all of the contracts, for example `broker`, `ledger`, `triage` and
+ * `rateLimits`.
+ */
 export interface Engine<Tx = unknown> {
   /** For example `sqlite` or `postgres`. */
   readonly name: string;
   /**
-   * What stored data survives. `none`: not even the end of the process. `process`: a killed process. `power`: a power
-   * cut.
+   * Which failures stored data survives. `none`: it is lost when the process ends. `process`: it survives a
+   * killed process. `power`: it also survives a power cut.
    */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
@@ -22,7 +25,7 @@ export interface Engine<Tx = unknown> {
   readonly ledger?: Ledger<Tx>;
   readonly triage?: Triage;
   readonly rateLimits?: RateLimits;
-  /** Stores assemblies (work of several steps). */
+  /** Stores assemblies: work in several steps, of which each finished step is recorded. */
   readonly journal?: Journal<Tx>;
   /** The same controls as `broker.controls`. */
   readonly controls?: Controls;

@@ -4,7 +4,10 @@ import type { ErrorNote } from './error-note.ts';
 /** The content of an event. Engines do not parse it: text stays text, and bytes stay bytes. */
 export type Payload = string | Uint8Array;
 
-/** The headers of an event. All names and values are text, and 16 KiB in all is the usual limit. */
+/**
+ * The headers of an event. All names and values are text. By default, an engine accepts at most 16 KiB per
+ * event.
+ */
 export type Headers = Readonly<Record<string, string>>;
 
 /** An event that a producer publishes. */
@@ -18,7 +21,7 @@ export interface NewEvent {
   readonly tenant?: string;
   /** Names in `reservedHeaders` are not allowed. */
   readonly headers?: Headers;
-  /** Connects events that belong together. The default is the id of the event. */
+  /** The same value in several events shows that they belong together. The default is the id of the event. */
   readonly correlationId?: string;
   /** The idempotency key that the handler sends to other systems. The default is the id of the event. */
   readonly idempotencyKey?: string;
@@ -27,18 +30,21 @@ export interface NewEvent {
   /** When the event becomes due, epoch ms. */
   readonly dueAt?: number;
   /**
-   * How long the result is useful, counted from the publish; no limit by default. Later, consumers park the event (set
-   * it aside for an operator) instead of handling it.
+   * How long the result is useful, counted from the publish; no limit by default. After this time, consumers
+   * park the event (set it aside for an operator) instead of handling it.
    */
   readonly patienceMs?: number;
-  /** Only for an event that is published again: by a replay, or in another engine. */
+  /**
+   * Only for an event that was published before: a replay publishes it again, or it moves here from another
+   * engine.
+   */
   readonly past?: Past;
 }
 
-/** What an event keeps from its first publish. */
+/** The data of the first publish, for an event that is published again. */
 export interface Past {
   readonly originTopic: string;
-  /** Epoch ms. */
+  /** When the event was first published, epoch ms. */
   readonly firstSeenAt: number;
   /** The id of the replay operation that published the event again. */
   readonly replay?: string;
@@ -47,14 +53,15 @@ export interface Past {
 }
 
 /**
- * What an event keeps when it moves from one engine to another. The number of expired leases (`deaths`) is not kept.
+ * The attempts of an event that moves here from another engine. The number of expired leases (`deaths`) does
+ * not move with it.
  */
 export interface Moved extends Partial<Omit<AttemptState, 'deaths'>> {
   /** False: later events of the same key do not wait for this event. */
   readonly holdsKey?: boolean;
   /**
-   * True: the event is parked in a triage. It is stored only so that later events of its key wait, until it is replayed
-   * or unblocked. It must have a key.
+   * True: the event itself is parked in a triage and is not handled here. It is stored only as a blocker:
+   * later events of its key wait until it is replayed or unblocked. It must have a key.
    */
   readonly blocking?: boolean;
 }
@@ -82,7 +89,7 @@ export interface Envelope {
 
 /** The part of a stored event that attempts change. */
 export interface AttemptState {
-  /** How many failed attempts are recorded. */
+  /** The number of failed attempts. */
   readonly attempts: number;
   readonly snoozes: number;
   /** How many leases have expired since the last settlement. A lease expires when its process dies or hangs. */
@@ -93,12 +100,15 @@ export interface AttemptState {
   readonly story: readonly AttemptRecord[];
 }
 
-/** The right to settle one event, for a limited time. It is plain data, so it can be sent to another thread. */
+/**
+ * The right to settle one event, for a limited time. A lease is plain data, so it can be sent to another
+ * thread.
+ */
 export interface Lease {
   readonly topic: string;
   /** The id of the event. */
   readonly id: string;
-  /** Differs for each lease of the event. Only the engine interprets it. */
+  /** A text that differs for each lease of the event. Only the engine reads it. */
   readonly token: string;
 }
 
@@ -109,7 +119,10 @@ export interface Delivery extends Envelope, AttemptState {
   readonly attempt: number;
   /** How long the result is still useful, measured when the event was leased. Infinity: no limit. */
   readonly patienceLeftMs: number;
-  /** True: an earlier lease expired, perhaps because this event crashed the process. Handle it alone. */
+  /**
+   * True: an earlier lease of this event expired, perhaps because the event crashed the process. Handle it
+   * while nothing else runs.
+   */
   readonly suspect: boolean;
   /** Why the event was parked. Only events of a dead-letter topic have it. */
   readonly diagnosis: Diagnosis | undefined;

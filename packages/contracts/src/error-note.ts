@@ -9,11 +9,14 @@ export interface ErrorNote {
   readonly code?: string;
   /** At most 8 KiB. */
   readonly stack?: string;
-  /** The chain of `cause` errors, the outermost first; at most 4. */
+  /**
+   * The causes of the error, at most 4. The first one is the direct cause, the next one is the cause of that
+   * cause.
+   */
   readonly causes?: readonly CauseNote[];
   /**
-   * A hash of the error type, of the code of its cause and of the code places in the stack. Errors from the same code
-   * have the same hash.
+   * A hash of the error type, the error code of the cause and the source locations in the stack. Errors that
+   * are thrown at the same place in the code have the same hash.
    */
   readonly fingerprint: string;
 }
@@ -25,7 +28,7 @@ export interface CauseNote {
   readonly code?: string;
 }
 
-/** The most characters of an error's message that are stored. What is longer is cut. */
+/** The most characters of an error message that are stored. A longer message is cut. */
 export const messageMax = 512;
 const stackMax = 8192;
 const causesMax = 4;
@@ -49,7 +52,10 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
-/** Adds the code of the cause, such as `ECONNRESET`. A message such as `fetch failed` says nothing without it. */
+/**
+ * Appends the code of the cause, such as `ECONNRESET`, to the message. A message such as `fetch failed` alone
+ * does not say what went wrong.
+ */
 function withCause(message: string, causeCode: string | undefined): string {
   if (causeCode === undefined || message.includes(causeCode)) return message;
   return `${message.slice(0, messageMax - causeCode.length - 3)} (${causeCode})`.trim().slice(0, messageMax);

@@ -1,30 +1,37 @@
-/** `true`: the engine has the feature. Otherwise, `missing` says why not. */
+/**
+ * `true`: the engine has the feature. An object with `missing`: the engine lacks the feature, and `missing`
+ * is the reason.
+ */
 export type Feature = true | Missing;
 
-/** Says that an engine lacks a feature, and why, in a sentence for people. */
+/** The reason why an engine lacks a feature, as a sentence for people. */
 export interface Missing {
   readonly missing: string;
 }
 
-/** The optional abilities of engines. Every engine supports the rest of the contracts. */
+/** The features that an engine may have or lack. Every engine supports everything else in the contracts. */
 export interface Features {
   /** Broker: while nothing fails, events are leased in the order of publication. */
   readonly arrivalOrder: Feature;
   /** Broker: in a topic with `ordering: 'key'`, events of one key are handled in the order of publication. */
   readonly ordering: Feature;
-  /** Broker: later events of a key can wait for a parked event of that key. */
+  /**
+   * Broker: after an event is parked, later events of the same key can wait until that event is replayed or
+   * unblocked.
+   */
   readonly parkedHoldsKey: Feature;
   /** Broker: delays are exact to the millisecond. Without this feature, delays are rounded up. */
   readonly anyDelay: Feature;
-  /** Broker: an event is not stored twice under one id. */
+  /** Broker: a second event with the same id is not stored. */
   readonly publishOnce: Feature;
   /** Broker: a publish of several events stores all of them or none. */
   readonly atomicPublish: Feature;
   /**
-   * Broker: leases are stored. So every process knows which events are leased, and can settle an event with its lease.
+   * Broker: leases are stored in the engine. So every process knows which events are leased, and any process
+   * that has the lease can settle the event.
    */
   readonly portableLeases: Feature;
-  /** Broker: a part of each lease can be reserved for retries (`retriesShare`). */
+  /** Broker: a share of the events in each `lease` call can be reserved for retries (`retriesShare`). */
   readonly retriesShare: Feature;
   /**
    * Broker: detects suspects (events whose lease expired because a process died or hung) and leases them alone. Without
@@ -33,11 +40,16 @@ export interface Features {
   readonly suspects: Feature;
   /** Broker: waiting events can be listed, and delayed events can be made due now. */
   readonly waitingList: Feature;
-  /** Broker: the events of one tenant or key can be held back. */
+  /** Broker: an operator can quarantine a tenant or a key. The engine then leases none of its events. */
   readonly quarantine: Feature;
-  /** Broker: operators' controls apply in every process. Without this feature, they apply only in one process. */
+  /**
+   * Broker: controls that an operator sets (for example `pause`) apply in every process. Without this
+   * feature, they apply only in one process.
+   */
   readonly sharedControls: Feature;
-  /** Broker: notifies consumers of due events. Without this feature, consumers poll. */
+  /**
+   * Broker: the engine notifies consumers when an event becomes due. Without this feature, consumers poll.
+   */
   readonly doorbell: Feature;
   /** Broker: acknowledged and discarded events can be kept and read later (`history`). */
   readonly retention: Feature;
@@ -48,13 +60,13 @@ export interface Features {
   readonly marksWithSettlement: Feature;
   /** Broker and ledger: `commit(tx)` runs in the transaction that settles the event. */
   readonly sharedTransaction: Feature;
-  /** Broker and triage: parked events go directly to the triage of the same engine. */
+  /** Broker and triage: the broker stores parked events directly in the triage of the same engine. */
   readonly parksInTriage: Feature;
   /** All contracts: stored data survives the end of the process. */
   readonly durable: Feature;
 }
 
-/** Everything that an engine may lack. */
+/** The names of all features that an engine may lack. */
 export const featureNames = [
   'arrivalOrder',
   'ordering',
@@ -76,10 +88,12 @@ export const featureNames = [
   'durable',
 ] as const satisfies readonly (keyof Features)[];
 
-/** The name of something that an engine may lack. */
+/** The name of a feature that an engine may lack. */
 export type FeatureName = (typeof featureNames)[number];
 
-/** Says that an engine lacks a feature. The reason is shown to whoever asks for the feature. */
+/**
+ * Returns the value for a feature that an engine lacks. The reason is shown to users who ask for the feature.
+ */
 export function missing(why: string): Missing {
   return { missing: why };
 }

@@ -1,9 +1,12 @@
 import { fnv1a } from 'holdfast';
 
-/** Only the first 6 frames are hashed, because deeper frames differ with the caller. */
+/** Only the first 6 stack frames are hashed, because deeper frames depend on the caller. */
 const framesMax = 6;
 
-/** Removes what differs between builds and machines: line numbers, absolute folders, content hashes, runtime frames. */
+/**
+ * Removes the parts of a stack that differ between builds and machines: line numbers, absolute folders,
+ * content hashes in file names and frames of the runtime.
+ */
 export function normalizeStack(stack: string): string {
   return stack
     .split('\n')
@@ -14,7 +17,10 @@ export function normalizeStack(stack: string): string {
     .join('\n');
 }
 
-/** Returns a hash of 16 hex digits. It is not cryptographic: somebody can make two errors with the same hash. */
+/**
+ * Returns a hash of 16 hex digits. It is not cryptographic: an attacker can make two errors with the same
+ * hash.
+ */
 export function fingerprint(type: string, normalized: string): string {
   const text = `${type}\n${normalized}`;
   return hash(text, 0x811c9dc5) + hash(text, 0x9747b28c);
@@ -25,7 +31,7 @@ function normalizeFrame(frame: string): string {
   return name === undefined ? `at ${placeOf(bare)}` : `at ${name} (${placeOf(inside ?? '')})`;
 }
 
-/** `file:///srv/app/src/ship.ts?v=2:10:3` becomes `src/ship.ts`. */
+/** Shortens a source location: `file:///srv/app/src/ship.ts?v=2:10:3` becomes `src/ship.ts`. */
 function placeOf(location: string): string {
   const path = location
     .replace(/(:\d+)+$/, '')
@@ -37,7 +43,10 @@ function placeOf(location: string): string {
   return /^(\/|[A-Za-z][\w+.-]*:)/.test(path) ? path.split('/').slice(-2).join('/') : path;
 }
 
-/** The steps after FNV-1a spread the hashes of short texts over all values. */
+/**
+ * Returns the FNV-1a hash of the text. The extra mixing steps are needed because FNV-1a hashes of short texts
+ * are too similar.
+ */
 function hash(text: string, seed: number): string {
   let state = fnv1a(text, seed);
   state = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

@@ -1,12 +1,12 @@
 import { OptionsError } from 'holdfast';
 import { type TopicSettings, type WaitingQuestion, waitingStates } from './broker.ts';
 
-/** Some stores cannot keep a NUL character in a name, so no engine accepts it. */
+/** Throws for a name with a NUL character. Some stores cannot store NUL, so no engine accepts it. */
 export function assertName(path: string, name: string | undefined): void {
   if (name?.includes('\0')) throw new OptionsError(path, name, 'a text without NUL');
 }
 
-/** A store could treat a negative duration or NaN as infinite, so no engine accepts it. */
+/** Throws for a negative duration or NaN. Some stores would treat it as infinite, so no engine accepts it. */
 export function assertDurationMs(path: string, ms: number | undefined): void {
   if (ms !== undefined && !(typeof ms === 'number' && ms >= 0))
     throw new OptionsError(path, ms, 'a number of ms from 0');
@@ -21,10 +21,10 @@ export function assertTopic(name: string, { ordering, keepSettledMs }: Partial<T
   assertDurationMs('keepSettledMs', keepSettledMs);
 }
 
-/** About 140,000 years. A time plus this value is still exact as a JavaScript number. */
+/** About 140,000 years in ms. The current time plus this value is still exact as a JavaScript number. */
 const clampedMaxMs = 2 ** 52;
 
-/** Replaces infinite times by 140,000 years, for stores that keep whole numbers. */
+/** Limits a time to ±140,000 years. Stores that keep whole numbers cannot store Infinity. */
 export function clampMs(ms: number): number {
   return Math.max(-clampedMaxMs, Math.min(ms, clampedMaxMs));
 }
@@ -36,7 +36,7 @@ export function jsonWithInfinity(value: object): string {
   );
 }
 
-/** Throws for a question that `waiting` does not understand. */
+/** Throws if `question` has a field or a value that `Broker.waiting` does not support. */
 export function assertWaitingQuestion(question: WaitingQuestion): void {
   for (const [name, value] of Object.entries(question)) {
     if (value === undefined) continue;

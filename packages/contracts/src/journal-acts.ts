@@ -1,7 +1,7 @@
 import type { Act } from './controls.ts';
 import type { ActNote, AssemblyChange } from './journal.ts';
 
-/** Describes a change of a person in a few words, for `ActNote`. */
+/** Describes a change that a person made, in a few words, for `ActNote.what`. */
 export function whatChanged({
   input,
   version,
@@ -21,7 +21,7 @@ export function whatChanged({
   return parts.filter((part) => part !== false && part !== undefined).join(', ') || 'nothing';
 }
 
-/** The first note of an assembly that is a copy of another. */
+/** Returns the first note of a forked assembly. It names the assembly that was copied. */
 export function forkNote(act: Act, from: string, now: number): ActNote {
   return { ...act, at: now, what: `forked from ${from}` };
 }

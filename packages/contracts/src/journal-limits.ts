@@ -5,7 +5,10 @@ import { assertDurationMs, assertName } from './for-engines.ts';
 import type { JournalEntry, NewAssembly, NewSignal, QueueLimits, StepRecord } from './journal.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/** Throws for the first entry that the engine cannot store. It is called before any entry of the batch is stored. */
+/**
+ * Throws for the first entry that the engine cannot store. Engines call it before they store any entry of the
+ * batch.
+ */
 export function assertEntries(entries: readonly JournalEntry[], limits: SizeLimits): void {
   for (const entry of entries) {
     if (entry.kind === 'start') {
@@ -19,7 +22,7 @@ export function assertEntries(entries: readonly JournalEntry[], limits: SizeLimi
   }
 }
 
-/** Throws for an assembly that is too large to be stored, before anything is written. */
+/** Throws for an assembly with an invalid or too large field. Engines call it before they write anything. */
 export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void {
   for (const name of ['id', 'name'] as const) assertText(name, start[name], limits);
   for (const name of ['queue', 'key', 'tenant'] as const) {
@@ -32,25 +35,26 @@ export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void 
   assertStored('input', start.input, limits);
 }
 
-/** Throws for a signal that is too large to be stored, before anything is written. */
+/** Throws for a signal with an invalid or too large field. Engines call it before they write anything. */
 export function assertSignal(signal: NewSignal, limits: SizeLimits): void {
   for (const name of ['to', 'id', 'name'] as const) assertText(`signal.${name}`, signal[name], limits);
   assertStored('signal.payload', signal.payload, limits);
 }
 
-/** Throws if a result of a step, or an edited one, is larger than the engine stores. */
+/** Throws if a payload (for example an input or a step result) is larger than the engine stores. */
 export function assertStored(path: string, payload: Payload | undefined, limits: SizeLimits): void {
   if (payload === undefined) return;
   if (typeof payload !== 'string' && !(payload instanceof Uint8Array))
     throw new OptionsError(path, payload, 'text or bytes');
-  // A character has at most 3 bytes in UTF-8, so the bytes of a shorter text need not be counted.
+  // A character has at most 3 bytes in UTF-8. So a text with few characters fits, and its bytes need not be
+  // counted.
   if (payload.length * 3 <= limits.payloadBytesMax) return;
   const bytes = typeof payload === 'string' ? encoder.encode(payload).length : payload.length;
   if (bytes > limits.payloadBytesMax)
     throw new TooLargeError(`${path} in bytes`, bytes, limits.payloadBytesMax);
 }
 
-/** Throws for limits of a queue that are no positive numbers, or for a name that is too long. */
+/** Throws for queue limits that are not valid numbers, or for an invalid queue name. */
 export function assertQueueLimits(name: string, limits: QueueLimits, sizes: SizeLimits): void {
   assertText('queue', name, sizes);
   for (const each of ['concurrency', 'concurrencyByKey'] as const) {

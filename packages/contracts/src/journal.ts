@@ -6,29 +6,30 @@ import type { Page, PageRequest } from './page.ts';
 import type { SizeLimits } from './size-limits.ts';
 
 /**
- * Stores assemblies: work of several steps, of which each finished step is on record. The engine stores and fences; which
- * step runs next, and whether a failed one is tried again, is decided by `@holdfast/assembly`.
+ * Stores assemblies. An assembly is work in several steps, and each finished step is recorded. The engine
+ * only stores the records and checks the leases. `@holdfast/assembly` decides which step runs next and
+ * whether a failed step is retried.
  *
- * Durations are given in ms from now, and times are returned as epoch ms by the store's clock: workers with wrong clocks
- * do no harm.
+ * Durations are given in ms from now. Times are returned as epoch ms by the store's clock. So a wrong clock
+ * of a worker does no harm.
  */
 export interface Journal<Tx = unknown> {
   readonly limits: SizeLimits;
 
-  /** The store's time, epoch ms. Schedules are kept by it. */
+  /** Returns the store's time, epoch ms. Schedules use this time. */
   now(): Promise<number>;
 
   /**
-   * Writes starts and progress of many assemblies, and resolves when all of it is durable. Returns one result per entry,
-   * in the same order; an entry is applied as a whole or not at all. If the call rejects, repeat it: a start that was
-   * applied before returns `repeated`. Progress that was applied before is written once more with the same content, or
-   * returns `lease_lost` if it gave up the lease.
+   * Writes starts and progress of many assemblies. Resolves when everything is durable. Returns one result
+   * per entry, in the same order; an entry is applied as a whole or not at all. If the call rejects, repeat
+   * it. A start that was applied before then returns `repeated`. Progress that was applied before is written
+   * again with the same content, or returns `lease_lost` if it ended the lease.
    */
   record(entries: readonly JournalEntry<Tx>[]): Promise<readonly RecordResult[]>;
 
   /**
-   * Starts assemblies within a transaction of the caller. If the engine's transactions are synchronous, the assemblies
-   * are written when this function returns.
+   * Starts assemblies within the caller's transaction: they exist only if the transaction commits. If the
+   * engine's transactions are synchronous, the assemblies are written when this function returns.
    */
   startWithin(
     tx: Tx,
@@ -36,153 +37,178 @@ export interface Journal<Tx = unknown> {
   ): readonly StartResult[] | Promise<readonly StartResult[]>;
 
   /**
-   * Leases at most `limit` due assemblies to a worker, the longest due first, and renews the worker's lease. Assemblies
-   * of workers whose lease has ended are due again, each with one death more. Does not wait.
+   * Leases at most `limit` due assemblies to a worker, and extends the worker's lease. Assemblies that have
+   * been due longest come first. If the lease of another worker has ended, its assemblies are due again, and
+   * `deaths` of each increases by 1. If nothing is due, the call returns at once.
    */
   claim(request: ClaimRequest): Promise<Claimed>;
 
-  /** Extends the lease of a worker, which covers all assemblies that it has. */
+  /** Extends the lease of a worker. A worker has one lease for all its assemblies. */
   heartbeat(worker: string, leaseMs: number): Promise<Heartbeat>;
 
-  /** Gives back all assemblies of a worker, without counting a death. Returns how many. */
+  /**
+   * Ends the lease of a worker. Its assemblies are due at once, and their `deaths` do not increase. Returns
+   * how many assemblies there were.
+   */
   release(worker: string): Promise<number>;
 
-  /** Stores signals and makes the assemblies due that may wait for them. */
+  /** Stores signals. An assembly that may wait for the signal becomes due. */
   signal(signals: readonly NewSignal[]): Promise<readonly SignalResult[]>;
 
   /**
-   * Asks assemblies to stop and to compensate what they have done: also those that wait, are parked or are done. The
-   * first request counts.
+   * Asks assemblies to stop and to compensate (undo) their finished steps. This also works for assemblies
+   * that wait, are parked or are done. Only the first request for an assembly is stored.
    */
   requestStop(requests: readonly StopRequest[]): Promise<readonly StopResult[]>;
 
-  /** Sets the patience of an assembly to `patienceMs` from now. False: there is none with this id, or it has ended. */
+  /**
+   * Sets the deadline of an assembly to `patienceMs` from now. Returns false if there is no assembly with
+   * this id, or if it has ended.
+   */
   setPatience(id: string, patienceMs: number): Promise<boolean>;
 
-  /** Changes an assembly that no worker has; see `AssemblyChange`. The act is kept in the assembly's `acts`. */
+  /**
+   * Changes an assembly that is not leased; see `AssemblyChange`. `act` is added to the assembly's `acts`.
+   */
   change(id: string, change: AssemblyChange, act: Act): Promise<ChangeResult>;
 
   /**
-   * Starts a new assembly as a copy: the same program, input and settings, and the settled records of the steps in
-   * `keep`. Signals are copied as well.
+   * Starts a new assembly as a copy of the assembly `id`. It has the same program and settings, the same
+   * signals, and the finished step records whose paths are in `keep`. Version and input are also copied,
+   * unless `fork` has others.
    */
   fork(id: string, fork: Fork, act: Act): Promise<'forked' | 'unknown' | 'repeated'>;
 
   /** Reads assemblies. The result has `undefined` for an id that does not exist. */
   get(ids: readonly string[]): Promise<readonly (StoredAssembly | undefined)[]>;
-  /** Lists the step records of an assembly by `order`. */
+  /** Lists the step records of an assembly, sorted by `order`. */
   steps(id: string, page: PageRequest): Promise<Page<StoredStep>>;
-  /** Returns the signals of an assembly with a number above `after`, in the order of arrival. */
+  /** Returns the signals of an assembly whose `number` is above `after`, in the order of arrival. */
   signals(id: string, after?: number): Promise<readonly StoredSignal[]>;
-  /** Lists assemblies; those that were accepted last come first. */
+  /** Lists assemblies. The assembly that was started last comes first. */
   list(filter: AssemblyFilter, page: PageRequest): Promise<Page<StoredAssembly>>;
   counts(): Promise<readonly ProgramCounts[]>;
-  /** Groups parked assemblies by program, reason and error. At most `limit` groups, the largest first. */
+  /**
+   * Groups parked assemblies by program, reason and error. Returns at most `limit` groups, the largest first.
+   */
   parkedGroups(limit: number): Promise<readonly AssemblyGroup[]>;
 
-  /** Sets the limits of a queue in all workers. A limit that is not given is removed. */
+  /** Sets the limits of a queue for all workers together. A limit that is not given is removed. */
   setQueue(name: string, limits: QueueLimits): Promise<void>;
   queues(): Promise<readonly QueueState[]>;
 
   /**
-   * Calls `ring` when an assembly may have become due, or when something came from outside (a signal, a request to stop).
+   * Calls `ring` when an assembly may have become due, or when a signal or a stop request has arrived.
    * Returns a function that unsubscribes `ring`.
    */
   doorbell(ring: () => void): () => void;
 
-  /** Calls `ring` when an assembly may have changed. Returns a function that unsubscribes `ring`. */
+  /** Calls `ring` when the assembly `id` may have changed. Returns a function that unsubscribes `ring`. */
   watch(id: string, ring: () => void): () => void;
 }
 
 /** An assembly to be started. */
 export interface NewAssembly {
-  /** A start with the id of another assembly returns `repeated`, or `mismatch` if its name or input differs. */
+  /**
+   * The id of the assembly. If an assembly with this id exists, the start returns `repeated`, or `mismatch`
+   * if the name or the input differs.
+   */
   readonly id: string;
   /** The name of the program. */
   readonly name: string;
   /** The version of the program. Only workers that have this version lease the assembly. */
   readonly version: number;
   readonly input: Payload;
-  /** How long the customer waits for the end, counted from the start; without limit unless given. */
+  /** How long the result is useful, counted from the start; no limit by default. */
   readonly patienceMs?: number;
-  /** The assembly is due this long after the start; at once unless given. */
+  /** The assembly becomes due this long after the start; at once by default. */
   readonly dueInMs?: number;
-  /** The queue whose limits apply; none unless given. */
+  /** The queue whose limits apply; no queue by default. */
   readonly queue?: string;
-  /** Limits of the queue that are given by key apply to assemblies with the same key. */
+  /** `concurrencyByKey` and `rateByKey` of the queue apply to all assemblies with the same key together. */
   readonly key?: string;
   readonly tenant?: string;
-  /** Settings that only the runtime reads. The engine stores the text unchanged. */
+  /** Settings that only `@holdfast/assembly` reads. The engine stores the text unchanged. */
   readonly settings?: string;
-  /** How long the assembly is kept after its end; 30 days unless given. */
+  /** How long the assembly is kept after its end; 30 days by default. */
   readonly keepMs?: number;
 }
 
-/** One entry of a batch: an assembly that starts, or progress of one. */
+/** One entry of a batch: the start of an assembly, or the progress of an assembly. */
 export type JournalEntry<Tx = unknown> = StartEntry | ProgressEntry<Tx>;
 
-/** An assembly to start. With `worker`, that worker has it leased at once. */
+/** The start of an assembly. With `worker`, the assembly may be leased to that worker at once. */
 export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
   /**
-   * The worker that runs the assembly at once. If the assembly is due and has no queue, the engine leases it to this
-   * worker, and extends the worker's lease if it has ended.
+   * The worker that wants to run the assembly. If the assembly is due and has no queue, the engine leases it
+   * to this worker. If the worker's lease has ended, the engine also extends that lease.
    */
   readonly worker?: WorkerLease;
 }
 
-/** A worker by its name, and how long it may be silent, in ms, before others take over. */
+/**
+ * A worker, and the length of its lease. If the worker does not extend the lease in time, other workers get
+ * its assemblies.
+ */
 export interface WorkerLease {
-  /** The name of the worker, which is different for each start of the process. */
+  /** The name of the worker. It is different for each start of the process. */
   readonly name: string;
   readonly leaseMs: number;
 }
 
-/** What a worker has to say about an assembly that it has leased. */
+/** The progress of an assembly that the worker has leased. */
 export interface ProgressEntry<Tx = unknown> {
   readonly kind: 'progress';
   readonly lease: AssemblyLease;
-  /** New records, or records that replace the one with the same path. */
+  /** Step records to store. A record replaces the stored record with the same path. */
   readonly steps: readonly StepRecord[];
-  /** Runs a step within the transaction of this entry. If it throws, nothing of this entry is written. */
+  /**
+   * Runs a step in the transaction that stores this entry. If the step throws, nothing of this entry is
+   * stored.
+   */
   readonly transaction?: StepTransaction<Tx>;
-  /** Assemblies that are started in the same write. One that exists already is left as it is. */
+  /** Assemblies that are started in the same transaction. An assembly that already exists stays unchanged. */
   readonly starts?: readonly NewAssembly[];
-  /** Signals to other assemblies in the same write. */
+  /** Signals to other assemblies that are stored in the same transaction. */
   readonly signals?: readonly NewSignal[];
-  /** True: the deaths that were counted so far are forgotten, because the assembly has made progress. */
+  /** True: `deaths` is set to 0, because the assembly has made progress. */
   readonly clearDeaths?: boolean;
-  /** True: from now on a request to stop is refused. */
+  /** True: later stop requests are refused (`committed`). */
   readonly commits?: boolean;
-  /** The assembly begins to compensate for this reason. */
+  /** Given when the assembly begins to compensate (undo its finished steps): the reason. */
   readonly stop?: StopNote;
-  /** What becomes of the lease; the worker keeps it unless given. */
+  /** What happens to the assembly next. By default, the worker keeps the lease. */
   readonly next?: Next;
 }
 
-/** A step whose effect is committed together with its record, or not at all. */
+/** A step whose effect and record are committed in one transaction. */
 export interface StepTransaction<Tx = unknown> {
-  /** The record that is written with the result of `run`. */
+  /** The step record. The engine adds the result of `run` to it. */
   readonly step: StepRecord;
-  /** Must be synchronous if the engine's transactions are. */
+  /** Executes the step. It must be synchronous if the engine's transactions are synchronous. */
   run(tx: Tx): Payload | undefined | Promise<Payload | undefined>;
 }
 
-/** What becomes of an assembly after its progress was recorded. */
+/** What happens to an assembly after its progress is stored. */
 export type Next =
   /**
-   * Nothing is to be done for `dueInMs`, or until something comes from outside if it is not given. If something has come
-   * since `revision`, the assembly is due at once: a signal is never slept over.
+   * The assembly waits for `dueInMs`. Without `dueInMs`, it waits for a signal, a stop request or another
+   * change. If its stored revision is already above `revision`, it is due at once, so that no signal is
+   * missed.
    */
   | { readonly kind: 'suspend'; readonly dueInMs?: number; readonly revision: number }
-  /** The worker gives the assembly back as it is. */
+  /** The worker ends the lease. The assembly is due at once. */
   | { readonly kind: 'return' }
-  /** It has ended with this result. If it was asked to stop meanwhile, it is due at once, to compensate. */
+  /**
+   * The assembly has ended with this result. If a stop was requested in the meantime, the assembly is due at
+   * once, so that it compensates.
+   */
   | { readonly kind: 'done'; readonly result: Payload | undefined }
-  /** It has compensated everything. */
+  /** The assembly has compensated (undone) all its finished steps. */
   | { readonly kind: 'stopped' }
-  /** People must look at it. It is due again after `dueInMs`, when the customer's patience ends. */
+  /** The assembly waits for an operator. It is due again after `dueInMs`, when its deadline passes. */
   | {
       readonly kind: 'park';
       readonly parked: ParkNote;
@@ -190,21 +216,23 @@ export type Next =
       readonly revision: number;
     };
 
-/** Why an assembly stops, and compensates what was done. */
+/** Why an assembly stops and compensates (undoes) its finished steps. */
 export interface StopNote {
   /** A stop reason of `holdfast`, such as `cancelled` or `patience_too_short`. */
   readonly because: string;
   /** A sentence for people. */
   readonly message: string;
-  /** The person or program that asked for it. */
+  /** The person or program that requested the stop. */
   readonly who?: string;
 }
 
-/** Why an assembly waits for people. */
+/** Why an assembly is parked: it waits for an operator. */
 export interface ParkNote {
   readonly because: string;
   readonly message: string;
-  /** The steps that were given up on. Their records are forgotten on resume. */
+  /**
+   * The paths of the steps that get no more retries. Their records are removed when the assembly is resumed.
+   */
   readonly paths: readonly string[];
   readonly error?: ErrorNote;
 }
@@ -213,135 +241,166 @@ export interface ParkNote {
 export type StepKind = 'run' | 'transaction' | 'sleep' | 'wait' | 'child' | 'change' | 'undo';
 
 /**
- * `done` and `failed` are settled. `begun`: an attempt may have been made, and must not be repeated blindly. `retrying`:
- * an attempt has failed, and the next one is due later. `waiting`: a sleep, or a wait for a signal or a child.
+ * `done` and `failed` are final. `begun`: an attempt was started and may have had an effect, so it must not
+ * simply be repeated. `retrying`: an attempt has failed, and the next attempt is due later. `waiting`: a
+ * sleep, or a wait for a signal or a child assembly.
  */
 export type StepState = 'done' | 'failed' | 'begun' | 'retrying' | 'waiting';
 
-/** What is on record about a step. The engine stores it without reading it, except `path`, `order` and `dueInMs`. */
+/**
+ * The record of one step. The engine reads only `path`, `order`, `state` and `dueInMs`. The other fields are
+ * for `@holdfast/assembly`.
+ */
 export interface StepRecord {
-  /** The name of the step within its scopes, with its occurrence: `charge`, `charge#2`, `prepare/label/print`. */
+  /**
+   * The name of the step, after the names of its scopes. A repeated name gets a number: `charge`, `charge#2`,
+   * `prepare/label/print`.
+   */
   readonly path: string;
   readonly kind: StepKind;
   readonly state: StepState;
   /**
-   * The number of this record in the assembly, counted from 1. Results are given to the program in this order, so that
-   * each run of the program sees them in the same order.
+   * The number of this record in the assembly, counted from 1. A replayed program gets the step results in
+   * this order, so every run sees them in the same order.
    */
   readonly order: number;
   readonly attempts: number;
-  /** When it was recorded, epoch ms by the store's clock as far as the worker knows it. */
+  /** When the record was made, epoch ms. The worker estimates the store's clock for it. */
   readonly at: number;
-  /** When the step goes on, ms from now. The engine stores the time. */
+  /** When the step continues, in ms from now. The engine stores the resulting time as `dueAt`. */
   readonly dueInMs?: number | undefined;
   readonly result?: Payload | undefined;
   readonly error?: ErrorNote | undefined;
-  /** Why a step failed: a stop reason. Or what a wait waits for, in words. */
+  /** For a failed step: the stop reason. For a waiting step: a description of what it waits for. */
   readonly because?: string | undefined;
   readonly story?: readonly AttemptRecord[] | undefined;
-  /** The number of the signal that a wait has taken. */
+  /** The number of the signal that this wait has consumed. */
   readonly signal?: number | undefined;
 }
 
-/** A step as it is stored. */
+/** A stored step record. */
 export interface StoredStep extends Omit<StepRecord, 'dueInMs'> {
   /** Epoch ms by the store's clock. */
   readonly dueAt?: number | undefined;
 }
 
-/** The right to record the progress of one assembly. A later lease makes it invalid. */
+/**
+ * The right to record the progress of one assembly. When the assembly is leased again, the old lease becomes
+ * invalid.
+ */
 export interface AssemblyLease {
   readonly id: string;
   readonly token: string;
 }
 
-/** What became of one entry of a batch. */
+/** The result of one entry of a batch. */
 export type RecordResult = StartResult | ProgressResult;
 
-/** What became of a start. `mismatch`: another assembly has this id, with another input or program. */
+/**
+ * The result of a start. `repeated`: the assembly exists already. `mismatch`: an assembly with this id
+ * exists, but it has another input or program.
+ */
 export type StartResult =
-  /** `lease` is given if the assembly was leased to `worker`. */
+  /** `lease` is given if the engine leased the assembly to `worker`. */
   | { readonly kind: 'accepted'; readonly lease?: AssemblyLease; readonly at: number }
   | { readonly kind: 'repeated' }
   | { readonly kind: 'mismatch' };
 
-/** What became of recorded progress. After `lease_lost` nothing of it was stored. */
+/**
+ * The result of recording progress. `lease_lost`: another worker may have the assembly, and nothing was
+ * stored.
+ */
 export type ProgressResult =
   | {
       readonly kind: 'took';
-      /** The revision before this entry: above the one that the worker knows, something has come from outside. */
+      /**
+       * The stored revision before this entry. If it is above the revision that the worker knows, a signal, a
+       * stop request or another change has arrived.
+       */
       readonly revision: number;
       /** The result of `transaction`. */
       readonly result?: Payload | undefined;
     }
   | { readonly kind: 'lease_lost' }
-  /** `transaction` has thrown `error`. */
+  /** `transaction` threw `error`. Nothing was stored. */
   | { readonly kind: 'commit_failed'; readonly error: unknown };
 
-/** What a worker asks for: only programs that it has, in versions that it has. */
+/** A worker's request for assemblies to lease. It gets only programs and versions that it can run. */
 export interface ClaimRequest {
-  /** The name of the worker, which is different for each start of the process. */
+  /** The name of the worker. It is different for each start of the process. */
   readonly worker: string;
   readonly leaseMs: number;
   readonly limit: number;
-  /** The programs that the worker has. */
+  /** The programs and versions that the worker can run. */
   readonly programs: readonly ProgramVersion[];
-  /** Assemblies with this many deaths or more are suspects, and are leased only on request; no limit unless given. */
+  /**
+   * From this number of `deaths`, an assembly is a suspect: it may crash its worker. Suspects are leased only
+   * with `suspects: true`. By default, no assembly is a suspect.
+   */
   readonly suspectDeaths?: number;
-  /** True: leases one suspect, or nothing. Use it only while the process runs nothing else. */
+  /**
+   * True: leases at most one suspect and no other assembly. Use it only while the process runs nothing else.
+   */
   readonly suspects?: boolean;
 }
 
-/** A program in one version. An assembly keeps the version that it was started with. */
+/** One version of a program. An assembly keeps the version with which it was started. */
 export interface ProgramVersion {
   readonly name: string;
   readonly version: number;
 }
 
-/** What a claim brought: assemblies that are due, and how long until the next one is. */
+/** The result of a claim. */
 export interface Claimed {
   readonly assemblies: readonly ClaimedAssembly[];
   /** How many due assemblies are suspects. An engine may stop counting at 1. */
   readonly suspects: number;
   /**
-   * The time until the next assembly is due, or until the lease of another worker that has some would end; `undefined`:
-   * neither. Only valid if fewer than `limit` were leased.
+   * The time until the next assembly is due, or until the lease of another worker that has assemblies ends.
+   * `undefined`: there is neither. Valid only if fewer than `limit` assemblies were leased.
    */
   readonly nextDueInMs: number | undefined;
   /** The store's time, epoch ms. */
   readonly now: number;
 }
 
-/** An assembly with its whole record, leased to one worker. */
+/** A leased assembly with all its step records and signals. */
 export interface ClaimedAssembly extends StoredAssembly {
   readonly lease: AssemblyLease;
   readonly steps: readonly StoredStep[];
   readonly signals: readonly StoredSignal[];
 }
 
-/** The answer to a worker that says that it is alive. */
+/** The result of a heartbeat. */
 export interface Heartbeat {
-  /** False: the worker's lease had ended. It holds only what `leased` names. */
+  /**
+   * False: the worker's lease had ended before this heartbeat. Other workers may have got its assemblies;
+   * `leased` lists those that it still has.
+   */
   readonly alive: boolean;
-  /** The ids of all assemblies that the worker has. */
+  /** The ids of all assemblies that are leased to the worker. */
   readonly leased: readonly string[];
-  /** Of these, the ones to which something has come from outside, with their revision. */
+  /**
+   * The leased assemblies that have received a signal, a stop request or another change, with their revision.
+   */
   readonly changed: readonly { readonly id: string; readonly revision: number }[];
 }
 
-/** A signal to send. It is kept until the assembly waits for it. */
+/** A signal to send. It is stored until the assembly waits for it. */
 export interface NewSignal {
   /** The id of the assembly. */
   readonly to: string;
-  /** A signal with the id of an earlier one to the same assembly is not stored again. */
+  /** The id of the signal. If the assembly already has a signal with this id, the new one is not stored. */
   readonly id: string;
   readonly name: string;
   readonly payload: Payload | undefined;
 }
 
-/** A signal as it is stored. `number` counts the signals of one assembly in the order in which they came. */
+/** A stored signal. */
 export interface StoredSignal {
-  /** Counted from 1 in each assembly. */
+  /**
+   * The position of the signal among the signals of its assembly, in the order of arrival. Counted from 1.
+   */
   readonly number: number;
   readonly id: string;
   readonly name: string;
@@ -350,36 +409,51 @@ export interface StoredSignal {
   readonly at: number;
 }
 
-/** What became of a signal. `repeated`: one with its id had come before. `ended`: the assembly takes none any more. */
+/**
+ * The result of sending a signal. `repeated`: the assembly already has a signal with this id. `ended`: the
+ * assembly has ended and accepts no signals. `unknown`: there is no assembly with this id.
+ */
 export type SignalResult = 'accepted' | 'repeated' | 'ended' | 'unknown';
 
-/** Asks an assembly to stop and compensate. */
+/** A request that an assembly stops and compensates (undoes) its finished steps. */
 export interface StopRequest {
   readonly id: string;
   readonly stop: StopNote;
 }
 
-/** `already`: it has stopped, or was asked to stop before. `committed`: it must not be compensated any more. */
+/**
+ * `already`: the assembly has stopped, or an earlier request asked it to stop. `committed`: the assembly must
+ * not be compensated any more, so the request is refused.
+ */
 export type StopResult = 'requested' | 'already' | 'committed' | 'unknown';
 
-/** A change by a person. All of it is written, or nothing. */
+/** A change of an assembly by a person. It is applied as a whole or not at all. */
 export interface AssemblyChange {
   readonly input?: Payload;
   readonly version?: number;
-  /** Replaces the settings of the runtime. */
+  /** Replaces the settings that `@holdfast/assembly` reads. */
   readonly settings?: string;
-  /** Steps that count as done with these results. A step without a settled record gets the next `order`. */
+  /**
+   * Steps that are recorded as `done` with these results. A step that was not `done` before gets the next
+   * `order`.
+   */
   readonly put?: readonly { readonly path: string; readonly result: Payload | undefined }[];
-  /** Paths of records to be removed, so that these steps run again. */
+  /** The paths of step records to remove, so that these steps run again. */
   readonly forget?: readonly string[];
-  /** True: a parked assembly is due at once. */
+  /** True: the assembly is due at once, and is not parked any more. */
   readonly resume?: boolean;
 }
 
-/** `leased`: a worker has it; try again later. `ended`: it is done or has stopped. */
+/**
+ * `leased`: a worker has the assembly, so nothing was changed; try again later. `ended`: the assembly is done
+ * or has stopped.
+ */
 export type ChangeResult = 'changed' | 'leased' | 'ended' | 'unknown';
 
-/** A new assembly that begins with the recorded steps of another one. Steps that are not in `keep` run again. */
+/**
+ * A new assembly that starts with the step records of another assembly. Steps whose path is not in `keep` run
+ * again.
+ */
 export interface Fork {
   /** The id of the new assembly. */
   readonly id: string;
@@ -389,14 +463,14 @@ export interface Fork {
 }
 
 /**
- * `waiting`: for a worker, a time or a signal. `running`: a worker has it. `parked`: for people. `done` and `stopped` are
- * ends; `stopped` has compensated what was done.
+ * `waiting`: waits for a worker, a time or a signal. `running`: a worker has leased it. `parked`: waits for
+ * an operator. `done`: has ended with a result. `stopped`: has ended after it undid its finished steps.
  */
 export const assemblyStates = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
-/** The state of an assembly. `done` and `stopped` are final. */
+/** The state of an assembly. See `assemblyStates`. */
 export type AssemblyState = (typeof assemblyStates)[number];
 
-/** An assembly as it is stored, without its steps and signals. */
+/** A stored assembly, without its steps and signals. */
 export interface StoredAssembly {
   readonly id: string;
   readonly name: string;
@@ -404,39 +478,45 @@ export interface StoredAssembly {
   readonly state: AssemblyState;
   readonly input: Payload;
   readonly result: Payload | undefined;
-  /** Given from the moment it begins, or is asked, to compensate. */
+  /** Why the assembly stops; `undefined`: it was not asked to stop and does not compensate. */
   readonly stop: StopNote | undefined;
   readonly parked: ParkNote | undefined;
-  /** True: requests to stop are refused. */
+  /** True: stop requests are refused. */
   readonly committed: boolean;
-  /** Epoch ms by the store's clock, as all times here. */
+  /** When the assembly was started, epoch ms. All times of this interface use the store's clock. */
   readonly acceptedAt: number;
-  /** When the customer's patience ends. */
+  /** The deadline: when the result is not useful any more. */
   readonly expiresAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** When it is due; `undefined`: a worker has it, it has ended, or it waits for something from outside. */
+  /**
+   * When the assembly is due; `undefined`: it is leased, it has ended, or it waits for a signal or an
+   * operator without a time limit.
+   */
   readonly dueAt: number | undefined;
   readonly queue: string | undefined;
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly settings: string | undefined;
-  /** Grows with everything that comes from outside: signals, requests to stop, another patience. */
+  /**
+   * Increases with every signal, stop request, new deadline and change by a person. A worker uses it to see
+   * that something has arrived.
+   */
   readonly revision: number;
-  /** How often a worker died with it since it last made progress. */
+  /** How many workers died while they had this assembly, since it last made progress. */
   readonly deaths: number;
-  /** The worker that has it. */
+  /** The worker that has leased the assembly. */
   readonly worker: string | undefined;
   readonly acts: readonly ActNote[];
 }
 
-/** An act of an operator on one assembly: who, what, why and when, in epoch ms. */
+/** A change of one assembly by an operator: who, what, why and when (epoch ms). */
 export interface ActNote extends Act {
   readonly at: number;
   /** What was changed, in a few words. */
   readonly what: string;
 }
 
-/** Which assemblies to list. All that is given must fit; nothing given fits all. */
+/** Selects assemblies. An assembly must match all given fields; without fields, all match. */
 export interface AssemblyFilter {
   readonly name?: string;
   readonly version?: number;
@@ -444,52 +524,59 @@ export interface AssemblyFilter {
   readonly queue?: string;
   readonly key?: string;
   readonly tenant?: string;
-  /** The fingerprint of the error for which it is parked. */
+  /** Only parked assemblies whose error has this fingerprint. */
   readonly fingerprint?: string;
-  /** Only assemblies whose compensation was asked for or is done (true), or not (false). */
+  /** True: only assemblies that have a `stop` reason. False: only assemblies without one. */
   readonly stopping?: boolean;
 }
 
-/** How many assemblies of a program are in each state. Ended ones count as long as they are kept. */
+/**
+ * How many assemblies of a program version are in each state. Ended assemblies count until the engine removes
+ * them.
+ */
 export type ProgramCounts = ProgramVersion & Readonly<Record<AssemblyState, number>>;
 
 /** Assemblies of one program that are parked for the same reason, with the same error. */
 export interface AssemblyGroup {
   readonly name: string;
   readonly because: string;
-  /** `undefined`: they are parked without an error. */
+  /** `undefined`: the assemblies were parked without an error. */
   readonly fingerprint: string | undefined;
   readonly count: number;
-  /** The one of them that was accepted last, and what is said of it. */
+  /** The assembly of this group that was started last. `message` is from the same assembly. */
   readonly latestId: string;
   readonly message: string;
 }
 
-/** Unless given, a limit does not apply. */
+/** The limits of a queue. */
 export interface QueueLimits {
-  /** The most assemblies of the queue that are leased at the same time, in all workers. Default: no limit. */
+  /**
+   * The most assemblies of the queue that are leased at the same time, in all workers together. Default: no
+   * limit.
+   */
   readonly concurrency?: number;
-  /** The same, for each key. Default: no limit. */
+  /** The most leased assemblies of the queue for each key, in all workers together. Default: no limit. */
   readonly concurrencyByKey?: number;
   /**
-   * The most that are leased in a time. An assembly that goes on after a wait is not counted again. Default: no limit.
+   * How many assemblies of the queue start per time. An assembly that continues after a wait is not counted
+   * again. Default: no limit.
    */
   readonly rate?: QueueRate;
-  /** The same, for each key. Default: no limit. */
+  /** How many assemblies of the queue start per time, for each key. Default: no limit. */
   readonly rateByKey?: QueueRate;
 }
 
-/** At most `count` starts in `perMs` ms. */
+/** At most `count` assemblies start per `perMs` ms. */
 export interface QueueRate {
   readonly count: number;
   readonly perMs: number;
 }
 
-/** A queue with its limits, how many of its assemblies are leased, and how many wait. */
+/** A queue, with its limits and its numbers of leased and waiting assemblies. */
 export interface QueueState {
   readonly name: string;
   readonly limits: QueueLimits;
   readonly leased: number;
-  /** How many wait to be leased, those of a later time included. */
+  /** How many assemblies wait. Assemblies that are due later are included. */
   readonly waiting: number;
 }

@@ -2,28 +2,35 @@ import type { Payload } from './envelope.ts';
 import type { SettlementResult } from './settlement-result.ts';
 
 /**
- * Stores idempotency keys, so that a repeated request has no second effect. Every method takes a batch and returns one
- * result per item, in the same order. Each item sees the changes of earlier items.
+ * Stores idempotency keys, so that a repeated request has no second effect. Every method takes a batch and
+ * returns one result per item, in the same order. Each item sees the changes that earlier items of the batch
+ * made.
  */
 export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
-  /** Removes keys whose work was not done. Returns false for a key whose lease has ended. */
+  /**
+   * Removes keys whose request was not executed, so that it can be sent again. Returns false for a key whose
+   * lease has ended.
+   */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
   /** Makes the leases end `leaseMs` from now. Returns false for a lease that has ended. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
   /**
-   * Removes all keys of a scope and returns how many. Keys with an active lease stay, because their work is in
-   * progress.
+   * Removes all keys of a scope and returns how many. Keys with an active lease stay, because their request
+   * is being executed.
    */
   purge(scope: string): Promise<number>;
 
-  /** Marks events as handled. Returns true for a new mark: only this caller may produce the effect of the event. */
+  /**
+   * Records that handlers have handled events. Returns true for a new mark: only the caller that gets true
+   * may produce the effect of the event.
+   */
   mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
 }
 
-/** A key to claim before a request is executed. Requests of one key with different fingerprints are told apart. */
+/** An idempotency key that a caller claims before it executes a request. */
 export interface Claim {
   /** The namespace of the key, for example a tenant and a route. */
   readonly scope: string;
@@ -32,11 +39,11 @@ export interface Claim {
   readonly fingerprint: string;
   readonly leaseMs: number;
   /**
-   * What `begin` does when the lease of another caller has expired, so that its effect is uncertain. `tell` (the
-   * default) returns `unknown`; `takeOver` gives the key to this caller.
+   * What `begin` does when the lease of another caller has expired, so it is uncertain whether the request
+   * was executed. `tell` (the default) returns `unknown`; `takeOver` gives the key to this caller.
    */
   readonly whenLost?: 'tell' | 'takeOver';
-  /** How long the key is kept if its work is never completed; a day by default. */
+  /** How long the key is kept if `complete` is never called; a day by default. */
   readonly keepMs?: number;
   /**
    * The most keys in this scope; no limit by default. If the scope already has this many keys, `begin` returns `full`.
@@ -45,30 +52,36 @@ export interface Claim {
   readonly liveMax?: number;
 }
 
-/** The right to complete the work of one key, for a limited time. */
+/** The lease of an idempotency key. Its owner may call `complete`, `extend` and `release` for the key. */
 export interface Hold {
   readonly scope: string;
   readonly key: string;
   readonly token: string;
 }
 
-/** The answer to a claim: go on, wait, or here is the record of the first time. */
+/**
+ * The result of a claim. `acquired`: execute the request. `mismatch`: the key was used for another request.
+ * `unknown`: the lease of another caller expired. `full`: there is no room for another key.
+ */
 export type Begun =
   | {
       readonly kind: 'acquired';
       readonly hold: Hold;
-      /** Counted from 1. Above 1, the lease of an earlier caller expired before its work was complete. */
+      /**
+       * How often the key was acquired, counted from 1. Above 1: the lease of an earlier caller expired
+       * before it completed the request.
+       */
       readonly attempt: number;
     }
   /** Another caller has leased the key. That lease ends in `retryAfterMs`. */
   | { readonly kind: 'running'; readonly retryAfterMs: number }
-  /** The work is complete. `record` is the stored result, if there is one. */
+  /** The request was executed before. `record` is its stored result, if there is one. */
   | { readonly kind: 'done'; readonly record: Payload | undefined }
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'full' };
 
-/** The record of a request that was executed, to be kept for `keepMs` ms. */
+/** The result of a request that was executed. The engine stores it. */
 export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;
@@ -78,7 +91,7 @@ export interface Completion<Tx = unknown> {
   readonly commit?: (tx: Tx) => Payload | undefined | Promise<Payload | undefined>;
 }
 
-/** A record that this handler has handled this event. */
+/** Says that the handler `handler` has handled the event `eventId`. */
 export interface ProcessedMark {
   readonly handler: string;
   readonly eventId: string;

@@ -8,14 +8,15 @@ import type { Page, PageRequest } from './page.ts';
 import { assertFilterNotEmpty, assertReason, type ParkedFilter } from './parked-filter.ts';
 
 /**
- * Stores operations. An operation changes many parked events in short steps. All state of an operation is in the store,
- * so any process can continue it. `advanceOperation` decides what the next step is; engines only perform it.
+ * Stores operations. An operation changes many parked events in short steps. All its state is in the store,
+ * so any process can continue it. `advanceOperation` decides the next step; an engine only performs that
+ * step.
  */
 export interface Operations {
   /**
-   * Stores a new operation. It covers the events that match the filter and are already parked (`parkedAt` is not after
-   * `startedAt`). Rejects a filter that matches all events. If `id` is the id of a stored operation, returns that
-   * operation and changes nothing.
+   * Stores a new operation. It covers the events that match the filter and are already parked (`parkedAt` is
+   * not after `startedAt`). Rejects a filter that matches all events. If an operation with this `id` is
+   * already stored, returns that operation and changes nothing.
    */
   begin(request: OperationRequest, act: Act, id?: string): Promise<Operation>;
   get(id: string): Promise<Operation | undefined>;
@@ -28,35 +29,37 @@ export interface Operations {
   move(id: string, version: number, change: OperationChange): Promise<Operation | undefined>;
 
   /**
-   * For a discard, restore, keep or undo: changes at most `limit` events and adds their number to `counts.changed`, in
-   * one transaction. Returns how many events were changed; 0: there are no more. Events that belong to a replay stay
-   * unchanged.
+   * For a discard, restore, keep or undo. Changes at most `limit` events and adds their number to
+   * `counts.changed`, in one transaction. Returns how many events were changed; 0: no event is left to
+   * change. Events that belong to a replay stay unchanged.
    */
   apply(id: string, limit: number): Promise<number>;
 
   /**
-   * For a replay: assigns at most `limit` parked events to this operation. These events match the filter and belong to
-   * no operation. Returns how many events were assigned; 0: there are no more.
+   * For a replay. Assigns at most `limit` parked events to this operation. These events match the filter and
+   * belong to no operation yet. Returns how many events were assigned; 0: no event is left to assign.
    */
   select(id: string, limit: number): Promise<number>;
   /**
-   * For a replay: removes at most `limit` unreleased events from this operation. Returns how many events were removed;
-   * 0: there are no more.
+   * For a replay that stops. Removes at most `limit` events that were not published yet from this operation.
+   * Returns how many events were removed; 0: no such event is left.
    */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * For a replay: publishes at most `limit` events of the operation again, the oldest parked first, and returns how
-   * many. Calls `publish` for each topic and then records the release. After a crash between the two, the events are
-   * published again with the same ids. If broker and triage share a store, the engine may publish and record in one
-   * transaction instead.
+   * For a replay. Publishes at most `limit` events of the operation again, the oldest parked first, and
+   * returns how many. The engine calls `publish` for each topic and then records that the events are
+   * released. After a crash between the two, the events are published again with the same ids. If broker and
+   * triage share a store, the engine may publish and record in one transaction instead.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
 
-/** Publishes replayed events to their topic. A rejection stops the step, which is repeated later with the same ids. */
+/**
+ * Publishes replayed events to their topic. If it rejects, the release is repeated later with the same ids.
+ */
 export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Promise<unknown>;
 
-/** What an operation is asked to do, and to which parked events. */
+/** The request for a new operation: what to do, and with which parked events. */
 export type OperationRequest = ReplayRequest | ChangeRequest;
 /** The kinds of operations. */
 export type OperationKind = OperationRequest['kind'];
@@ -65,20 +68,23 @@ export type OperationKind = OperationRequest['kind'];
 export interface ReplayRequest {
   readonly kind: 'replay';
   readonly filter: ParkedFilter;
-  /** The topic to which events are published; the topic of each event unless given. */
+  /** The topic to which the events are published. The default is the topic of each event. */
   readonly to?: string;
   /** How many events are released per second. */
   readonly rate: number;
   /**
-   * How many events are released first, as a test. The other events are released when all test events have succeeded.
-   * 0: no test. There is none either if the replay has no other events.
+   * How many events are released first, as a test. The other events are released when all test events have
+   * succeeded. 0: no test. If the filter matches no more events than this, there is no test either.
    */
   readonly canary: number;
-  /** The replay waits at least this long after the release of the canary before it releases other events. */
+  /**
+   * The replay waits at least this long after it released the test events (`canary`). Then it releases other
+   * events.
+   */
   readonly canaryMs: number;
-  /** The most released events that have neither succeeded nor failed yet. */
+  /** The most events in flight: released, but neither succeeded nor failed yet. */
   readonly outstandingMax: number;
-  /** The replay stops when more than this share of the latest events failed again, 0–1. */
+  /** The replay stops when more than this share of the latest finished events failed again, 0–1. */
   readonly stopAbove: number;
   /** How many events a dry run counted, for the progress bar. */
   readonly expected?: number;
@@ -87,20 +93,24 @@ export interface ReplayRequest {
 /** An operation that changes parked events in the store. */
 export type ChangeRequest = { readonly expected?: number } & (
   | { readonly kind: 'discard'; readonly filter: ParkedFilter }
-  /** Restores discarded events. The `status` of the filter is ignored. */
+  /** Restores discarded events to `parked`. The `status` of the filter is ignored. */
   | { readonly kind: 'restore'; readonly filter: ParkedFilter }
   /**
-   * The engine removes the events `keepMs` after the start of this operation. The filter may name any status.
+   * Changes how long events are kept: the engine removes them `keepMs` after the start of this operation. The
+   * filter may name any status.
    */
   | { readonly kind: 'keep'; readonly filter: ParkedFilter; readonly keepMs: number }
   /**
-   * Undoes the operation `of`: a discard, restore or keep that has ended and was not undone before. An event stays
-   * unchanged if another operation has changed it since then, or a replay has published it.
+   * Undoes the operation with the id `of`: a discard, restore or keep that has ended and was not undone
+   * before. An event stays unchanged if a later operation has changed it, or a replay has published it.
    */
   | { readonly kind: 'undo'; readonly of: string }
 );
 
-/** A replay has all stages except `applying`. Other operations have only `applying` and the last three stages. */
+/**
+ * The stages of an operation. A replay has all stages except `applying`. Other operations have only
+ * `applying`, `done`, `stopping` and `stopped`.
+ */
 export type OperationStage =
   | 'selecting'
   | 'canary'
@@ -111,15 +121,15 @@ export type OperationStage =
   | 'stopping'
   | 'stopped';
 
-/** An act on many parked events that is stored, so that it goes on after a crash. */
+/** A stored operation on many parked events. Because it is stored, it can continue after a crash. */
 export interface Operation {
   readonly id: string;
   readonly request: OperationRequest;
   readonly act: Act;
   readonly stage: OperationStage;
   /**
-   * Increases with each `move`, and `move` only succeeds for the current version. Changes of `counts` do not increase
-   * it.
+   * Increases with each `move`. `move` succeeds only for the current version. Changes of `counts` do not
+   * increase it.
    */
   readonly version: number;
   /** Epoch ms by the store's clock. */
@@ -131,7 +141,7 @@ export interface Operation {
   readonly memo: ReplayState;
 }
 
-/** How many events an operation has handled. `changed` counts the events that were discarded, restored or kept. */
+/** How many events an operation has processed so far. */
 export interface OperationCounts {
   readonly selected: number;
   readonly released: number;
@@ -141,37 +151,44 @@ export interface OperationCounts {
   readonly changed: number;
 }
 
-/** The data that `advanceOperation` needs in the next step of a replay. The engine stores it unchanged. */
+/**
+ * The data that `advanceOperation` needs for the next step of a replay. The engine stores it without reading
+ * it.
+ */
 export interface ReplayState {
   /**
-   * Each release moves this time forward, by 1/`rate` per event. While this time is in the future, no event is
-   * released. Epoch ms.
+   * Enforces the rate. Each released event moves this time forward by 1/`rate` seconds. While this time is in
+   * the future, no event is released. Epoch ms.
    */
   readonly paidUntil: number;
   readonly canarySince: number;
-  /** The counts at the start of the current window over which the failure rate is computed. */
+  /**
+   * The counts at the start of the current window. The failure rate is computed from the change since then.
+   */
   readonly judged: { readonly succeeded: number; readonly failedAgain: number };
 }
 
-/** What a step changes in an operation. What is not given stays. */
+/** The fields of an operation that a step changes. Fields that are not given stay unchanged. */
 export interface OperationChange {
   readonly stage?: OperationStage;
   readonly stopped?: string;
   readonly memo?: ReplayState;
   /** The new rate of a replay, in events per second. */
   readonly rate?: number;
-  /** Given if a person makes the change; the engine then writes the change to the audit log. */
+  /**
+   * The person who makes the change, and the reason. If given, the engine writes the change to the audit log.
+   */
   readonly act?: Act;
 }
 
-/** Which operations to list; all if nothing is given. */
+/** Selects operations. Without any field, all operations are listed. */
 export interface OperationQuestion {
   readonly kind?: OperationKind;
   /** True: only operations that have not ended. */
   readonly unfinished?: boolean;
 }
 
-/** The state of a replay that has released nothing. */
+/** The state of a new replay, which has released no event. */
 export const initialReplayState: ReplayState = {
   paidUntil: 0,
   canarySince: 0,
@@ -180,7 +197,9 @@ export const initialReplayState: ReplayState = {
 
 const idLengthMax = 200;
 
-/** Throws for an operation that cannot begin. Engines call it before they look for `id`. */
+/**
+ * Throws for an invalid operation. Engines call it before they look for a stored operation with this `id`.
+ */
 export function assertOperation(request: OperationRequest, act: Act, id: string | undefined): void {
   assertReason(act);
   if (id !== undefined) {
@@ -236,15 +255,15 @@ export function assertRate(path: string, rate: number): void {
     throw new OptionsError(path, rate, 'a number of events per second above 0');
 }
 
-/** Throws for a change that `move` does not take. */
+/** Throws for a change that `move` does not accept. */
 export function assertOperationChange({ act, rate }: OperationChange): void {
   if (act !== undefined) assertReason(act);
   if (rate !== undefined) assertRate('rate', rate);
 }
 
 /**
- * Throws unless the operation with the id `of` can be undone. `operation` is the stored operation, and `undoneBy` is
- * the id of an earlier undo; `undefined`: there is none.
+ * Throws unless the operation with the id `of` can be undone. `operation` is the stored operation. `undoneBy`
+ * is the id of an operation that has already undone it, or `undefined`.
  */
 export function assertUndoableOperation(
   of: string,
@@ -284,7 +303,10 @@ export function movedOperation(operation: Operation, change: OperationChange, no
   };
 }
 
-/** Returns which events an operation covers; `undefined` for an undo, which covers what another operation changed. */
+/**
+ * Returns the filter for the events of an operation. Returns `undefined` for an undo, which changes the
+ * events of another operation instead.
+ */
 export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter | undefined {
   switch (request.kind) {
     case 'undo':
@@ -298,7 +320,10 @@ export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter
   }
 }
 
-/** Returns the audit entry of a `begin`. It names the events if the filter lists fewer than 100 ids. */
+/**
+ * Returns the audit entry for the start of an operation. It lists the event ids if the filter has fewer than
+ * 100 ids.
+ */
 export function beginEntry({ id, request, act }: Operation): NewAuditEntry {
   const ids = request.kind === 'undo' ? [] : (request.filter.ids ?? []);
   const named = ids.length < subjectsMax ? ids : [];
@@ -310,7 +335,7 @@ export function beginEntry({ id, request, act }: Operation): NewAuditEntry {
   };
 }
 
-/** Returns the audit entry of a `move`; `undefined` if no person made the change. */
+/** Returns the audit entry for a `move`; `undefined` if no person made the change. */
 export function moveEntry(
   { id, request }: Operation,
   { act, rate }: OperationChange,

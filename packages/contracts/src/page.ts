@@ -1,21 +1,24 @@
 import { OptionsError } from 'holdfast';
 
-/** Which part of a list to read: at most `limit` items, after `cursor`. */
+/** The part of a list to read: at most `limit` items after the position `cursor`. */
 export interface PageRequest {
   readonly limit: number;
   /** The `cursor` of the previous page. Without it, the list starts at its beginning. */
   readonly cursor?: string;
   /**
-   * A search by text reads at most this many stored items for one page, even if the page is then not full. No limit by
-   * default. Lists that need no search ignore it.
+   * The most stored items that a text search reads for one page, even if the page is then not full. No limit
+   * by default. Lists that need no text search ignore it.
    */
   readonly lookMax?: number;
 }
 
-/** A part of a list. Without `cursor` it is the last. */
+/** A part of a list. If `cursor` is `undefined`, it is the last part. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Give it as `cursor` of the next request. It is `undefined` on the last page, and valid after a restart. */
+  /**
+   * The position after this page: give it as `cursor` of the next request. It stays valid after a restart.
+   * `undefined`: this is the last page.
+   */
   readonly cursor: string | undefined;
   /** How many items were read, if the search stopped at `lookMax`. To continue the search, request the next page. */
   readonly looked?: number;
@@ -39,7 +42,7 @@ export function numberIn(cursor: string): number {
   throw wrongCursor(cursor);
 }
 
-/** Returns how many stored items a search may read for one page. */
+/** Returns how many stored items a text search may read for one page. */
 export function lookMaxOf({ lookMax }: PageRequest): number {
   if (lookMax !== undefined && !(typeof lookMax === 'number' && lookMax >= 1))
     throw new OptionsError('lookMax', lookMax, 'a number from 1');
@@ -50,7 +53,7 @@ function read(cursor: string): unknown {
   try {
     return JSON.parse(cursor);
   } catch {
-    return undefined; // not JSON: `placeIn` throws
+    return undefined; // The cursor is not JSON, so `placeIn` throws.
   }
 }
 

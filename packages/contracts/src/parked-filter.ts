@@ -3,10 +3,12 @@ import { TriageError } from './contract-errors.ts';
 import type { Act } from './controls.ts';
 import type { ParkedEvent, ParkedStatus, TriageRule } from './triage.ts';
 
-/** One value, or a list of which one must match. */
+/** One value, or a list of values. With a list, one of the values must match. */
 export type OneOf<T extends string = string> = T | readonly T[];
 
-/** Properties of parked events that a filter can name. */
+/**
+ * Properties of parked events that a filter can name. A parked event has failed and waits for an operator.
+ */
 export interface ParkedProperties {
   readonly topic?: OneOf;
   readonly type?: OneOf;
@@ -18,31 +20,33 @@ export interface ParkedProperties {
   readonly fingerprint?: OneOf;
   /** The name of the consumer that parked the event. */
   readonly consumer?: OneOf;
-  /** Headers by their names. */
+  /** The wanted header values, by header name. */
   readonly headers?: Readonly<Record<string, OneOf>>;
 }
 
 /** Selects parked events. An event must match all given fields. */
 export interface ParkedFilter extends ParkedProperties {
   readonly ids?: readonly string[];
-  /** An event that has one of these properties does not match. */
+  /** An event that has one of these properties does not match the filter. */
   readonly not?: ParkedProperties;
-  /** The default is `parked`. */
+  /** The status that an event must have. The default is `parked`. */
   readonly status?: OneOf<ParkedStatus>;
   readonly operation?: string;
-  /** The id of the latest replay that published the event again. */
+  /** Only events that this replay published. The value is the id of the latest replay of the event. */
   readonly replayedBy?: string;
-  /** True: only events that belong to no replay. */
+  /** True: only events that no replay is working on. */
   readonly isFree?: boolean;
   /** Only events that were parked at this time or later, epoch ms. */
   readonly from?: number;
   /** Only events that were parked before this time, epoch ms. */
   readonly to?: number;
-  /** The error message, the key or the text payload contains this text. Case is ignored. */
+  /** Only events whose error message, key or text payload contains this text. Case is ignored. */
   readonly text?: string;
 }
 
-/** Whether a parked event fits a filter. An empty filter fits all. */
+/**
+ * Returns whether a parked event matches a filter. An empty filter matches all events of the status `parked`.
+ */
 export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   const {
     ids,
@@ -65,7 +69,7 @@ export function matches(filter: ParkedFilter, event: ParkedEvent): boolean {
   return text === undefined || contains(event, text.toLowerCase());
 }
 
-/** The properties of a filter, without `headers`. An event has at most one value for each of them. */
+/** The names of the filter properties except `headers`. An event has at most one value for each of them. */
 export const filterProperties = [
   'topic',
   'type',
@@ -77,7 +81,7 @@ export const filterProperties = [
   'consumer',
 ] as const satisfies readonly (keyof ParkedProperties)[];
 
-/** Returns for each given property whether the event has it. */
+/** Returns one boolean for each property that the filter names: true if the event has a wanted value. */
 function comparisons(properties: ParkedProperties, event: ParkedEvent): boolean[] {
   const named = filterProperties
     .filter((name) => properties[name] !== undefined)
@@ -99,7 +103,7 @@ export function headerOf({ headers }: Pick<ParkedEvent, 'headers'>, name: string
   return Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
-/** Returns the wanted values as a list. */
+/** Returns the wanted values of a filter property as a list, even if the filter gives only one value. */
 export function valuesOf<T extends string>(wanted: OneOf<T>): readonly T[] {
   return typeof wanted === 'string' ? [wanted] : wanted;
 }
@@ -109,7 +113,8 @@ function isOneOf(wanted: OneOf, value: string | undefined): boolean {
 }
 
 /**
- * True: the filter names only topic, status and fingerprint, so engines answer `count` and `groups` from kept counts.
+ * Returns true if the filter names only topic, status and fingerprint. Engines store counts for these three,
+ * so `count` and `groups` need not read the events.
  */
 export function filterIsCounted(filter: ParkedFilter): boolean {
   return Object.entries(filter).every(
@@ -117,14 +122,17 @@ export function filterIsCounted(filter: ParkedFilter): boolean {
   );
 }
 
-/** Events are grouped by the fingerprint of their error. Without an error, the stop reason is used. */
+/**
+ * Returns the fingerprint by which parked events are grouped. An event without an error uses its stop reason
+ * instead.
+ */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
 }
 
 /**
- * True: the filter matches nearly all events. `status`, `isFree`, `not`, an empty `text` and empty `headers` alone do
- * not select enough.
+ * Returns true if the filter matches nearly all events. `status`, `isFree`, `not`, an empty `text` and empty
+ * `headers` alone do not select enough.
  */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
   const { status, isFree, not, text, headers = {}, ...rest } = filter;
@@ -132,7 +140,10 @@ export function isEmptyFilter(filter: ParkedFilter): boolean {
   return conditions.every((condition) => condition === undefined);
 }
 
-/** The first rule that fits a parked event. Order decides: only one rule acts on an event. */
+/**
+ * Returns the first rule whose filter matches the event. The order of the rules decides, because only one
+ * rule acts on an event.
+ */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }
@@ -204,14 +215,17 @@ function assertTerms(path: string, given: object, known: Readonly<Record<string,
   }
 }
 
-/** Throws for a filter that matches all events, so that nobody replays everything by mistake. */
+/**
+ * Throws for a filter that matches nearly all events, so that an operator does not replay everything by
+ * mistake.
+ */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))
     throw new TriageError('EMPTY_FILTER', 'a filter that names nothing would match everything');
 }
 
-/** Throws a `TriageError` unless the act says who and why. */
+/** Throws a `TriageError` unless `act` names who makes the change (`who`) and the reason (`why`). */
 export function assertReason(act: Act): void {
   if (!isFilled(act?.who) || !isFilled(act?.why)) {
     throw new TriageError('NO_REASON', 'say who does this and why');

@@ -3,28 +3,30 @@ import { TooLargeError } from './contract-errors.ts';
 import { assertName } from './for-engines.ts';
 
 /**
- * The list of running processes. A process that uses the store reports every 2 s what its policies and consumers do,
- * so that a console in another process can show it.
+ * The list of running processes. Every 2 s, a process that uses the store reports what its policies and
+ * consumers do. A console in another process can show these reports.
  */
 export interface Presence {
-  /** Stores the report of a process, in place of its last one. A report is forgotten 10 s after it was stored. */
+  /**
+   * Stores the report of a process and replaces its previous report. The store removes a report after 10 s.
+   */
   report(process: ProcessReport): Promise<void>;
-  /** Removes the report of a process that stops. */
+  /** Removes the report of a process that shuts down. */
   leave(id: string): Promise<void>;
-  /** Lists the processes whose reports are not forgotten, by host, pid and id. */
+  /** Lists the processes that reported in the last 10 s, sorted by host, pid and id. */
   processes(): Promise<readonly PresentProcess[]>;
 }
 
-/** How long a report is valid, by the store's clock. */
+/** A report is ignored when it is older than this, by the store's clock. */
 export const forgottenAfterMs = 10_000;
-/** The largest report, as JSON in UTF-8. Engines refuse a larger one with `TooLargeError`. */
+/** The most bytes of a report, as JSON in UTF-8. Engines refuse a larger report with `TooLargeError`. */
 export const reportBytesMax = 8 * 1024;
-/** The most processes of one store. At this limit the oldest report is replaced. */
+/** The most reports in one store. At this limit, a new report replaces the oldest one. */
 export const processesMax = 1000;
 
-/** What a process tells of itself, its policies and its consumers. */
+/** The report of a process about itself, its policies and its consumers. */
 export interface ProcessReport {
-  /** Different for each start of a process. */
+  /** The id of the process. It is different for each start of a process. */
   readonly id: string;
   /** The name of the service, such as `checkout`. */
   readonly service: string;
@@ -34,15 +36,17 @@ export interface ProcessReport {
   readonly version: string;
   /** Epoch ms by the clock of the process. */
   readonly startedAt: number;
-  /** Epoch ms minus `Clock.now()` of the process: add it to the time of a notice to get a date. */
+  /** The epoch time minus `Clock.now()` of this process. Add it to a time in the report to get epoch ms. */
   readonly clockOffsetMs: number;
   /** The version of the stored controls that this process obeys; 0: it has read none yet. */
   readonly controlsVersion: number;
-  /** The ids of controls that this process cannot obey, for example because it has no such policy. */
+  /**
+   * The ids of controls that this process cannot apply, for example because it has no policy with that name.
+   */
   readonly notObeyed: readonly string[];
-  /** States of policies, as `policies()` of `holdfast` gives them, shortened to fit. */
+  /** The states of the policies, as `policies()` of `holdfast` returns them. Long lists are cut. */
   readonly policies: readonly unknown[];
-  /** States of consumers, as `consumers()` of `@holdfast/events` gives them, shortened to fit. */
+  /** The states of the consumers, as `consumers()` of `@holdfast/events` returns them. Long lists are cut. */
   readonly consumers: readonly unknown[];
   /** True: the process runs `maintenance` of `@holdfast/events` for this store. */
   readonly maintains?: boolean;
@@ -50,13 +54,16 @@ export interface ProcessReport {
   readonly leftOut: number;
 }
 
-/** A process that has reported, and when it did last, in epoch ms by the clock of the store. */
+/** The stored report of a process. */
 export interface PresentProcess extends ProcessReport {
   /** When the last report was stored, epoch ms by the store's clock. */
   readonly heardAt: number;
 }
 
-/** Sorts processes by host, pid and id. Engines use it, because databases sort texts in different ways. */
+/**
+ * Sorts processes by host, pid and id. Engines use this function because databases sort text in different
+ * ways.
+ */
 export function sortedProcesses(processes: readonly PresentProcess[]): PresentProcess[] {
   return processes.toSorted((a, b) => compare(a.host, b.host) || a.pid - b.pid || compare(a.id, b.id));
 }

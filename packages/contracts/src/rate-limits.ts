@@ -1,39 +1,45 @@
 /** Rate limits that several processes share. */
 export interface RateLimits {
   /**
-   * Checks requests against their limits. Returns one answer per request, in the same order. Each request sees what
-   * earlier requests have used.
+   * Checks requests against their limits. Returns one answer per request, in the same order. Each request
+   * sees what earlier requests of the batch have used.
    */
   take(requests: readonly RateRequest[]): Promise<readonly RateAnswer[]>;
-  /** Resets keys: they may use their full burst again. */
+  /** Resets keys: each key has its full burst again. */
   forget(keys: readonly string[]): Promise<void>;
 }
 
-/** A request that must pass several limits. If one limit refuses the request, it uses nothing of the other limits. */
+/**
+ * A request that must pass several limits. If one limit refuses the request, the other limits are not used
+ * up.
+ */
 export type RateRequest = readonly RateTake[];
 
-/** One limit to take from. All takes of a call succeed together, or none does. */
+/** One limit that a request must pass. The request uses all its limits, or none of them. */
 export interface RateTake {
   readonly key: string;
   readonly ratePerMs: number;
-  /** The most cost that is allowed in one moment, after a time without requests. */
+  /** The most cost that is allowed at once, after a time without requests. */
   readonly burst: number;
-  /** How much of the limit the request uses; 1 by default. With 0, the request only reads the limit. */
+  /**
+   * How much of the limit the request uses; 1 by default. With 0, nothing is used: the answer only shows the
+   * state of the limit.
+   */
   readonly cost?: number;
 }
 
-/** Whether a take is allowed. If not, nothing was taken and `waitMs` says when to try again. */
+/** Whether a request is allowed. If not, nothing was used, and `waitMs` says when to try again. */
 export interface RateAnswer {
   readonly allowed: boolean;
-  /** The time until the request is allowed: 0 means now, Infinity means never. */
+  /** The time until the request would be allowed: 0 means now, Infinity means never. */
   readonly waitMs: number;
-  /** What is left of each limit, in the order of the request. */
+  /** The remaining capacity of each limit, in the order of the request. */
   readonly left: readonly RateLeft[];
 }
 
-/** What is left of one limit, and the ms until it is full again. */
+/** The remaining capacity of one limit. */
 export interface RateLeft {
-  /** How much cost is allowed now. It may be a fraction. */
+  /** How much cost is allowed now. It can be a fraction. */
   readonly tokens: number;
   /** The time until the full burst is available again. */
   readonly fullInMs: number;

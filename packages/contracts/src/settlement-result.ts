@@ -2,17 +2,20 @@
 export interface SettlementResult {
   /** True: the store has applied the settlement or completion. */
   readonly took: boolean;
-  /** True: this handler had already handled the event, so `commit` was not called. */
+  /** True: the handler has handled this event before, so `commit` was not called. */
   readonly repeated: boolean;
-  /** Why the store did not apply it; `undefined` if it did. */
+  /** Why the store did not apply the settlement; `undefined`: the store applied it. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
   /** The error that `commit` threw, if `because` is `commit_failed`. */
   readonly error: unknown;
 }
 
-/** The result of a settlement that took effect. */
+/** The result of a settlement that the store applied. */
 export const TOOK: SettlementResult = { took: true, repeated: false, because: undefined, error: undefined };
-/** The result of a settlement whose mark existed already: it took effect, and `commit` was not called. */
+/**
+ * The result of a settlement for an event that this handler had already handled. The event is settled, but
+ * `commit` was not called.
+ */
 export const REPEATED: SettlementResult = {
   took: true,
   repeated: true,
@@ -34,7 +37,7 @@ export const TOPIC_UNKNOWN: SettlementResult = {
   error: undefined,
 };
 
-/** The result of a settlement whose `commit` threw: nothing of it was stored, and the lease stays. */
+/** The result of a settlement whose `commit` threw. Nothing was stored, and the event stays leased. */
 export function commitFailed(error: unknown): SettlementResult {
   return { took: false, repeated: false, because: 'commit_failed', error };
 }

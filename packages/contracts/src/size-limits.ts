@@ -25,7 +25,7 @@ export interface SizeLimitOptions {
   readonly keyLengthMax?: number;
 }
 
-/** The sizes that engines accept unless told otherwise. */
+/** The size limits of an engine whose options set no others. */
 export const defaultSizeLimits: SizeLimits = {
   payloadBytesMax: 1024 * 1024,
   headersBytesMax: 16 * 1024,
@@ -33,7 +33,7 @@ export const defaultSizeLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** Fills in defaults. Throws for unknown names and invalid values. */
+/** Returns the given limits, with defaults for missing ones. Throws for unknown names and invalid values. */
 export function readLimits(
   given: SizeLimitOptions | undefined,
   defaults: SizeLimits = defaultSizeLimits,
@@ -56,7 +56,10 @@ export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): v
   for (let index = 0; index < events.length; index++) assertEvent(events[index]!, index, limits);
 }
 
-/** Throws for an edit that could not be published: its replay would always fail. */
+/**
+ * Throws for an edit that is too large or invalid. Without this check, every replay of the edited event would
+ * fail.
+ */
 export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
   if (payload !== undefined) assertPayload(payload, 'payload', limits);
   if (headers !== undefined) assertHeaders(headers, 'headers', limits);
@@ -65,16 +68,17 @@ export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
-// This runs twice per event, so it must allocate nothing for a valid event.
+// This runs twice per event, so it must allocate no objects for a valid event.
 function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
-  // A character has at most 3 bytes in UTF-8, so a short text needs no exact count.
+  // A character has at most 3 bytes in UTF-8. So a short text fits, and its bytes need not be counted.
   if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
     assertPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // Refuse numbers and empty texts: some engines would store them as another text.
+    // Refuse numbers and empty texts. Some engines would store them as something else, for example a number
+    // as text.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);

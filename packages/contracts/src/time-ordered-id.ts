@@ -1,8 +1,8 @@
 import type { Clock, Random } from 'holdfast';
 
 /**
- * Creates UUIDs of version 7, which sort by creation time, even within a millisecond. Stores are faster with them than
- * with random ids.
+ * Returns a function that creates UUIDs of version 7. They sort by creation time, even within a millisecond.
+ * Stores insert them faster than random ids.
  */
 export function timeOrderedId(clock: Clock, random: Random): () => string {
   let lastMs = 0;
@@ -11,7 +11,8 @@ export function timeOrderedId(clock: Clock, random: Random): () => string {
     const now = clock.epochMs();
     if (now > lastMs) {
       lastMs = now;
-      // The sequence has 12 bits. It starts in the lower half, so 2048 more ids fit into this millisecond.
+      // The sequence has 12 bits (4096 values). It starts below 2048, so at least 2048 ids fit into one
+      // millisecond.
       sequence = Math.floor(random() * 0x800);
     } else if (++sequence > 0xfff) {
       lastMs += 1;

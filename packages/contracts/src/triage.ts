@@ -8,13 +8,13 @@ import type { Page, PageRequest } from './page.ts';
 import type { ParkedFilter } from './parked-filter.ts';
 
 /**
- * Stores parked events (events that no retry helps) for operators, who inspect, edit, replay or discard them. Every
- * change by an operator is written to the audit log.
+ * Stores parked events: events that failed and get no more retries. Operators inspect, edit, replay or
+ * discard them. Every change by an operator is written to the audit log.
  */
 export interface Triage {
   /**
-   * Stores parked events. If a replayed event is parked again, its replay counts a failure. Returns false for an event
-   * that is already parked.
+   * Stores parked events. If an event of a replay is parked again, the replay counts it as failed. Returns
+   * false for an event that is already parked.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
@@ -24,7 +24,7 @@ export interface Triage {
   /** Groups parked events by the fingerprint of their error, the largest group first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
-  /** Counts events by a property, the most frequent value first. */
+  /** Counts events by the values of a property. The most frequent value comes first. */
   breakdown(filter: ParkedFilter, by: BreakdownBy, limit: number): Promise<Breakdown>;
   /**
    * Counts events by the time at which they were parked, the earliest bucket first. Empty buckets are left out. If there
@@ -33,8 +33,8 @@ export interface Triage {
   histogram(filter: ParkedFilter, bucketMs: number): Promise<readonly HistogramBucket[]>;
 
   /**
-   * Changes payload or headers; the original is also kept. Returns `undefined` if there is no such event. Rejects if
-   * the event belongs to a replay, or if it has another version than `edit.version`.
+   * Changes payload or headers. The original is also kept. Returns `undefined` if there is no event with this
+   * id. Rejects if the event belongs to a replay, or if its version is not `edit.version`.
    */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
   /**
@@ -52,7 +52,7 @@ export interface Triage {
   removeRule(name: string, act: Act): Promise<boolean>;
 }
 
-/** An event on its way to the parking lot. `keepMs` is how long it stays there. */
+/** An event to be parked. */
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
   /** How long the parked event is kept. Each engine has its own default. */
@@ -60,18 +60,18 @@ export interface NewlyParked extends Envelope {
 }
 
 /**
- * `parked`: waits for an operator. `replaying`: published again, without a result yet. `resolved`: the replay
- * succeeded. `discarded`: an operator has given the event up.
+ * `parked`: waits for an operator. `replaying`: a replay has published it again, and it is not finished yet.
+ * `resolved`: the replay succeeded. `discarded`: an operator decided that it is not handled again.
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
-/** An event in the parking lot, with why it was parked and what has been done about it. */
+/** A stored parked event, with the reason why it was parked and the changes that operators made. */
 export interface ParkedEvent extends Envelope {
   readonly diagnosis: Diagnosis;
   readonly status: ParkedStatus;
   /** When the event was last parked, epoch ms by the store's clock. */
   readonly parkedAt: number;
-  /** How often the event was parked, counting failed replays. */
+  /** How often the event was parked. A failed replay parks it once more. */
   readonly parkings: number;
   /** When the store removes the event, epoch ms by the store's clock. */
   readonly removedAt: number;
@@ -79,11 +79,11 @@ export interface ParkedEvent extends Envelope {
   readonly operation: string | undefined;
   /** The id of the latest replay that published the event again. `status` tells how that replay ended. */
   readonly replayedBy: string | undefined;
-  /** Increases with every edit and every parking. */
+  /** Increases with every edit, and each time the event is parked. */
   readonly version: number;
   /**
-   * Earlier parkings of the event, the earliest first: the very first one and the three latest. The present parking is
-   * in `diagnosis`.
+   * The earlier times the event was parked, the earliest first: only the very first and the three latest are
+   * kept. The present one is in `diagnosis`.
    */
   readonly earlier: readonly EarlierParking[];
   /** Payload and headers before the first edit; `undefined`: the event was never edited. */
@@ -92,10 +92,12 @@ export interface ParkedEvent extends Envelope {
   readonly discarded: (Act & { readonly at: number }) | undefined;
 }
 
-/** Why and when an event was parked before it was replayed. */
+/** One earlier time that the event was parked: why and when. */
 export interface EarlierParking extends Diagnosis {
   readonly parkedAt: number;
-  /** The id of the replay whose failure parked the event; `undefined` the first time. */
+  /**
+   * The id of the replay that failed, so that the event was parked again; `undefined` for the first parking.
+   */
   readonly replay: string | undefined;
 }
 
@@ -122,7 +124,7 @@ export interface ParkedSummary
   readonly edited: boolean;
 }
 
-/** Parked events whose errors a person would call the same. */
+/** Parked events whose errors have the same fingerprint: they probably have the same cause. */
 export interface ParkedGroup {
   readonly fingerprint: string;
   /** The `reason` and `message` of the latest event of the group. */
@@ -135,7 +137,7 @@ export interface ParkedGroup {
   readonly topics: readonly string[];
 }
 
-/** The properties that parked events can be counted by, beside headers. */
+/** The properties by which `breakdown` can count parked events. It can also count by a header. */
 export const breakdownProperties = [
   'topic',
   'type',
@@ -147,27 +149,36 @@ export const breakdownProperties = [
   'consumer',
   'status',
 ] as const;
-/** A property of parked events, or the name of a header. */
+/** What `breakdown` counts by: a property of parked events, or a header. */
 export type BreakdownBy = (typeof breakdownProperties)[number] | { readonly header: string };
 
-/** Parked events counted by one property, the most frequent values first. `others` counts what was left out. */
+/**
+ * The result of `breakdown`: how many parked events have each value of a property. The most frequent values
+ * come first.
+ */
 export interface Breakdown {
-  /** The values and how many events have them. `undefined`: the event has no such property. */
+  /**
+   * The values, and how many events have each of them. `value` is `undefined` for events without this
+   * property.
+   */
   readonly items: readonly { readonly value: string | undefined; readonly count: number }[];
   /** How many events have a value that is not in `items`. */
   readonly others: number;
 }
 
-/** How many events were parked in the time from `at`, in epoch ms, to the next bucket. */
+/** How many events were parked in one bucket of the histogram. */
 export interface HistogramBucket {
-  /** The start of the bucket, epoch ms: a multiple of its length. */
+  /** The start of the bucket, epoch ms. It is a multiple of the bucket length. */
   readonly at: number;
   readonly count: number;
 }
 
-/** Changes to a parked event. With `version`, it is refused if somebody else has changed the event since. */
+/** Changes to a parked event. Fields that are not given stay unchanged. */
 export interface Edit {
-  /** The version that the editor has seen. The edit is refused if the event has changed since. */
+  /**
+   * The version of the event that the operator edited. The edit is refused if the event has another version
+   * by then.
+   */
   readonly version?: number;
   readonly payload?: Payload;
   /** Replaces all headers. */
@@ -180,10 +191,10 @@ export interface EditNote extends Act {
   readonly changes: readonly EditChange[];
 }
 
-/** An event that was released, and the operation that released it. */
+/** An event that a replay has published again. */
 export interface ReplayedEvent {
   readonly id: string;
-  /** The id of the replay. A replayed delivery has it in its field `replay`. */
+  /** The id of the replay. A delivery of this event has the id in its field `replay`. */
   readonly operation: string;
 }
 
@@ -199,10 +210,13 @@ export interface TriageRule {
   readonly afterMs?: number;
 }
 
-/** How many parkings before the latest one are kept: the first one and the three latest. */
+/** The most entries in `ParkedEvent.earlier`: the first parking and the three latest. */
 const earlierMax = 4;
 
-/** Returns the new `earlier` of an event that is parked again. `known` is the event as it was stored before. */
+/**
+ * Returns the new list `earlier` of an event that is parked again. `known` is the event as it was stored
+ * before.
+ */
 export function earlierParkings(
   known: Pick<ParkedEvent, 'earlier' | 'diagnosis' | 'parkedAt' | 'replay'>,
 ): EarlierParking[] {
@@ -211,7 +225,7 @@ export function earlierParkings(
   return [first!, ...later.slice(1 - earlierMax)];
 }
 
-/** Throws if the event has changed since the editor saw it. */
+/** Throws if the edit was made for another version than the stored version `version`. */
 export function assertEditVersion(id: string, version: number, edit: Edit): void {
   if (edit.version !== undefined && edit.version !== version)
     throw new TriageError(
@@ -229,7 +243,7 @@ export function assertBucketMs(bucketMs: number): void {
     throw new OptionsError('bucketMs', bucketMs, 'a whole number of ms from 1');
 }
 
-/** Throws an `OptionsError` for a property that parked events cannot be counted by, or a limit below 1. */
+/** Throws an `OptionsError` for a property that `breakdown` does not know, or for a limit below 1. */
 export function assertBreakdown(by: BreakdownBy, limit: number): void {
   const isKnown =
     typeof by === 'object' && by !== null

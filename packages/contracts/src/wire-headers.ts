@@ -3,8 +3,8 @@ import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /**
- * The state of an event that `toWire` writes as message headers. For stores without columns, such as Kafka and SQS. All
- * engines use the same header names.
+ * The state of an event that `toWire` writes as message headers. It is for stores without columns, such as
+ * Kafka and SQS. All engines use the same header names.
  */
 export interface WireState {
   readonly id: string;
@@ -22,7 +22,7 @@ export interface WireState {
   readonly snoozes: number;
   readonly deaths: number;
   readonly nextDelayMs: number | undefined;
-  /** When the event is due, epoch ms. The broker may deliver it earlier. */
+  /** When the event is due, epoch ms. The broker may deliver the message before this time. */
   readonly dueAt?: number | undefined;
   /** `bytes`: the payload is not text. `undefined`: it is text if it is valid UTF-8. */
   readonly payloadKind?: 'bytes' | undefined;
@@ -61,9 +61,9 @@ const names = {
 export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Object.values(names));
 
 /**
- * Returns headers that contain everything of an event except its payload. A field with its default value gets no
- * header, for example 0 attempts. Set a field to `undefined` if the broker itself stores it, for example the key or the
- * topic.
+ * Returns headers with everything of an event except its payload. A field with its default value, for example
+ * 0 attempts, gets no header. Set a field to `undefined` if the broker stores it elsewhere, for example the
+ * key or the topic.
  */
 export function toWire(state: WireState | Delivery): Record<string, string> {
   const wire: Record<string, string> = { ...state.headers };
@@ -96,7 +96,10 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
   return wire;
 }
 
-/** Reads the headers that `toWire` wrote, and ignores invalid headers. Without its header, a field is empty. */
+/**
+ * Reads the headers that `toWire` wrote, and ignores invalid headers. A field whose header is missing gets
+ * its default, for example 0 or `undefined`.
+ */
 export function fromWire(wire: Headers): WireState {
   const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
   const lastError = readJson<ErrorNote>(wire[names.lastError], isErrorNote);

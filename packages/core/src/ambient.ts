@@ -16,7 +16,7 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
-      // `signal` belongs to the attempt: when the attempt is aborted, the calls inside it are aborted too.
+      // This is the signal of the attempt. When the attempt is aborted, the runs inside it are aborted too.
       const { attempt, signal } = context;
       return withAmbient({ ...inherited, attempt, signal }, () => operation(context));
     };
@@ -24,9 +24,10 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
 }
 
 /**
- * Importing this module lets nested runs inherit the time limit (patience), priority and signal of the code around
- * them. Nested runs also learn whether a caller already retries.
+ * Importing this module lets nested runs inherit the time limit (patience), the priority and the abort signal
+ * of the run or request around them. Nested runs also learn whether an outer caller already retries.
  *
- * Only requests, consumed events and runs with `ambient: true` write these values, because a write is expensive.
+ * Only requests, consumed events and runs with `ambient: true` store these values, because storing them is
+ * slow.
  */
 setAmbientStore(new AsyncLocalAmbientStore());

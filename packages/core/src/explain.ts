@@ -14,7 +14,7 @@ export type { Limit, WorstLoad, WorstTime } from './explain/limits.ts';
 export { stopSentences } from './explain/stop-sentences.ts';
 export { tellStory } from './explain/story-text.ts';
 
-/** One part of a policy, such as the breaker, with its settings. */
+/** One part of a policy, such as the breaker, with its settings and a sentence about what it does. */
 export interface ExplainedPlace {
   readonly part: string;
   readonly on: boolean;
@@ -22,17 +22,17 @@ export interface ExplainedPlace {
   readonly settings: readonly Setting[];
 }
 
-/** What a policy does, as plain data. `String(explanation)` returns it as text. */
+/** A description of what a policy does, as plain data. `String(explanation)` returns it as text. */
 export interface Explanation {
   /** The name of the policy; null when it has none. */
   readonly policy: string | null;
-  /** The parts around the whole work with all its attempts, outermost first. */
+  /** The parts that wrap the whole work with all its attempts, outermost first. */
   readonly operationRing: readonly ExplainedPlace[];
-  /** The parts around each single attempt, outermost first. */
+  /** The parts that wrap each single attempt, outermost first. */
   readonly attemptRing: readonly ExplainedPlace[];
-  /** The settings of all other parts. */
+  /** The settings of the parts that are in neither ring. */
   readonly others: readonly Setting[];
-  /** The waits after the first ten attempts. Empty for a policy with one attempt. */
+  /** The waits after each of the first ten attempts. Empty for a policy with only one attempt. */
   readonly delays: readonly DelayRow[];
   readonly time: WorstTime;
   readonly load: WorstLoad;
@@ -42,10 +42,11 @@ export interface Explanation {
   toString(): string;
 }
 
-/** What `explain` should know beside the policy. */
+/** Options of `explain`: facts that the policy itself does not contain. */
 export interface ExplainOptions {
   /**
-   * The policies of callers that also retry this work, outermost first. An example is an event consumer. Default: none.
+   * The policies of outer callers that also retry this work, outermost first. For example, an event consumer
+   * retries the handler that uses this policy. Default: none.
    */
   readonly within?: readonly Policy[] | undefined;
 }
@@ -121,7 +122,8 @@ function saySettings(settings: readonly Setting[]): string {
   return settings
     .filter(({ value }) => value !== notSet)
     .map(({ path, value, isDefault }) => {
-      // If all settings belong to one group, the name of the group is left out.
+      // If all settings belong to one group, such as `backoff`, the group name is left out: `base` instead of
+      // `backoff.base`.
       const name = roots.size === 1 ? path.slice(path.indexOf('.') + 1) : path;
       return `${name} ${value}${isDefault ? '*' : ''}`;
     })

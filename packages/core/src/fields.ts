@@ -7,38 +7,47 @@ import { OptionsError } from './report/errors.ts';
 export { nearest };
 
 /**
- * One field of a policy document. `In` is the type in the document, `Out` is the type in the settings. Validation, JSON
- * Schema, `explain` and the docs all read this definition.
+ * The definition of one field of a policy document. `In` is the type of the value in the document, and `Out`
+ * is the type of the setting that it is converted to. Validation, JSON Schema, `explain` and the docs all use
+ * this definition.
  */
 export interface Field<In = unknown, Out = unknown> {
-  /** Says which values the field accepts, for error messages: `a whole number`. */
+  /** Says which values the field accepts. Error messages contain this text: `a whole number`. */
   readonly kind: string;
-  /** The value when the document omits the field. */
+  /** The value that is used when the document omits the field. */
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that the field accepts, and the value that each word stands for. */
+  /** The words that the field accepts, each with the value that it stands for: `{ unlimited: Infinity }`. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
-  /** For an object: its fields. */
+  /** Only for an object: the fields inside it. */
   readonly fields?: Table;
-  /** For a list: the field of its items. For `either`: the alternatives. */
+  /** For a list: the definition of its items, as the only element. For `either`: the alternatives. */
   readonly of?: readonly Field[];
-  /** Converts a value of the document to a setting. Returns undefined for a value that the field does not accept. */
+  /**
+   * Converts a value of the document to a setting. Returns undefined if the field does not accept the value.
+   */
   read(value: unknown, path: string): Out | undefined;
 }
 
-/** The fields of a document by name. */
+/** The definitions of all fields of a document, by field name. */
 export type Table = Readonly<Record<string, Field>>;
 
 /** The type of the document that a table of fields describes. */
 export type SpecOf<T extends Table> = { -readonly [K in keyof T]?: InputOf<T[K]> | undefined };
-/** The type of the settings that are read with a table of fields. A group that is switched off is null. */
+/**
+ * The type of the settings that `readTable` returns for a table of fields. A group that is switched off is
+ * null.
+ */
 export type SettingsOf<T extends Table> = { readonly [K in keyof T]: OutputOf<T[K]> };
-/** The table that reads documents of type `Spec`: for `satisfies`, so that the table and the type agree. */
+/**
+ * The type of a table of fields that reads documents of type `Spec`. Use it with `satisfies`: then the
+ * compiler checks that the table and `Spec` agree.
+ */
 export type FieldsOf<Spec> = { readonly [K in keyof Spec]-?: Field<Exclude<Spec[K], undefined>> };
-/** What a document may say in a field. */
+/** The type of the values that a document may contain in the field `F`. */
 export type InputOf<F> = F extends Field<infer In, infer _> ? In : never;
-/** What a field is after it was read. */
+/** The type of the setting that the field `F` is converted to. */
 export type OutputOf<F> = F extends Field<infer _, infer Out> ? Out : never;
 
 type Words = Readonly<Record<string, number>>;
@@ -60,13 +69,15 @@ function amount<In>(
     read(value) {
       if (words && typeof value === 'string' && Object.hasOwn(words, value)) return words[value];
       const number = parse(value);
-      // This comparison also refuses NaN.
+      // The comparison also refuses NaN, because every comparison with NaN is false.
       return number >= min && number <= (max ?? 1e300) ? number : undefined;
     },
   };
 }
 
-/** A field for a duration, converted to ms. `words` adds words with their ms: `{ unlimited: Infinity }`. */
+/**
+ * A field for a duration. The setting is in ms. `words` adds words and their ms: `{ unlimited: Infinity }`.
+ */
 export function duration(defaultValue?: Duration, words?: undefined, min?: number): Field<Duration, number>;
 export function duration<const W extends Words>(
   defaultValue: Duration | NoInfer<keyof W> | undefined,
@@ -106,7 +117,7 @@ export function count(defaultValue?: unknown, min?: number, words?: Words): Fiel
   );
 }
 
-/** A field for a rate per second, minute or hour: `'50/s'`, `'100/m'`. It is converted to a number per ms. */
+/** A field for a rate per second, minute or hour: `'50/s'`, `'100/m'`. The setting is the number per ms. */
 export function rate(defaultValue?: Rate): Field<Rate, number> {
   const parse = (value: unknown) => {
     const [, times, unit] = /^([\d.]+)\/([smh])$/.exec(typeof value === 'string' ? value : '') ?? [];
@@ -114,10 +125,10 @@ export function rate(defaultValue?: Rate): Field<Rate, number> {
   };
   return amount('a rate such as "50/s"', parse, defaultValue, undefined);
 }
-/** How many in a second, a minute or an hour: `10/s`. */
+/** A number per second, minute or hour, such as `10/s`. */
 export type Rate = `${number}/${'s' | 'm' | 'h'}`;
 
-/** A field for one of several words. */
+/** A field that accepts only the given words. */
 export function word<const W extends string>(defaultValue: W | undefined, ...words: W[]): Field<W, W> {
   return {
     kind: `one of ${words.join(', ')}`,
@@ -132,7 +143,7 @@ export function callback<F>(): Field<F, F> {
   return { kind: 'a function', read: (value) => (typeof value === 'function' ? (value as F) : undefined) };
 }
 
-/** A field for an object with fields of its own. */
+/** A field for an object that has fields of its own. */
 export function shape<T extends Table>(fields: T): Field<SpecOf<T>, SettingsOf<T>> {
   return {
     kind: 'an object',
@@ -158,7 +169,7 @@ export function group<T extends Table>(
   };
 }
 
-/** A field for a list. A single item is accepted as a list of one. */
+/** A field for a list. A single value is accepted, and is read as a list with one item. */
 export function list<In, Out>(
   item: Field<In, Out>,
   defaultValue?: readonly In[],
@@ -171,7 +182,7 @@ export function list<In, Out>(
   };
 }
 
-/** A field with several alternatives. The first alternative that accepts the value reads it. */
+/** A field with several alternative definitions. The first definition that accepts the value converts it. */
 export function either<F extends readonly Field[]>(
   defaultValue: InputOf<F[number]> | undefined,
   ...of: F
@@ -190,7 +201,7 @@ export function either<F extends readonly Field[]>(
   };
 }
 
-/** A field for true or false. It refuses texts, because JavaScript treats the text `'false'` as true. */
+/** A field for true or false. It refuses strings, because JavaScript treats the string `'false'` as true. */
 export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   return {
     kind: 'true or false',
@@ -199,7 +210,7 @@ export function flag(defaultValue?: boolean): Field<boolean, boolean> {
   };
 }
 
-/** A field for a text that is not empty. */
+/** A field for a string that is not empty. */
 export function text(defaultValue?: string): Field<string, string> {
   return {
     kind: 'a text',
@@ -213,13 +224,14 @@ export function anything<T = unknown>(): Field<T, T> {
   return { kind: 'anything', read: (value) => value as T };
 }
 
-/** Whether a value is an object, but not an array. */
+/** Whether a value is an object and not an array. */
 export function isDocument(value: unknown): value is object {
   return isObject(value) && !Array.isArray(value);
 }
 
 /**
- * Throws an `OptionsError` for a key that is not in `known`. Without this check, a misspelt key would have no effect.
+ * Throws an `OptionsError` for a key of `input` that is not in `known`. Without this check, a misspelt key
+ * would silently have no effect.
  */
 export function assertKnownFields(known: object, input: object, path = ''): void {
   for (const key of Object.keys(input)) {
@@ -227,7 +239,9 @@ export function assertKnownFields(known: object, input: object, path = ''): void
   }
 }
 
-/** The error for a key that is not in `known`. The message suggests the name that was probably meant. */
+/**
+ * Returns the error for a key that is not in `known`. The message suggests the name that was probably meant.
+ */
 export function unknownField(known: object, key: string, value: unknown, path = ''): OptionsError {
   const names = Object.keys(known);
   const meant = peerWord(key, value, names) ?? nearest(key, names);
@@ -235,8 +249,8 @@ export function unknownField(known: object, key: string, value: unknown, path = 
 }
 
 /**
- * Puts `path` before the path of an `OptionsError` that `read` throws: `policy` and `attempts` give `policy.attempts`.
- * An error with exactly the path `path` is thrown unchanged.
+ * Calls `read`. If it throws an `OptionsError`, adds `path` in front of the path in the error: `policy` and
+ * `attempts` become `policy.attempts`. An error whose path already equals `path` is thrown unchanged.
  */
 export function atPath<T>(path: string, read: () => T): T {
   try {
@@ -249,8 +263,8 @@ export function atPath<T>(path: string, read: () => T): T {
 }
 
 /**
- * Reads a document with a table of fields. Adds defaults, and converts words and durations to numbers. Throws an
- * `OptionsError` for a wrong value.
+ * Converts a document to settings: checks each field, adds defaults, and converts words and durations to
+ * numbers. Throws an `OptionsError` for a wrong value or an unknown field.
  */
 export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
   assertKnownFields(fields, input, path);
@@ -260,7 +274,7 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // A copy is faster to read: V8 treats an object whose keys were added one by one as a hash table.
+  // The copy is faster to read: V8 treats an object whose keys were added one by one as a slow hash table.
   return { ...settings } as SettingsOf<T>;
 }
 

@@ -12,7 +12,7 @@ import type { PolicySpec } from './policy/policy-spec.ts';
 
 export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './lint/rule.ts';
 
-/** A rule that a policy breaks. */
+/** A problem that `lint` found: a rule that the policy breaks, and the field that breaks it. */
 export interface Finding extends Flaw {
   /** The id of the rule, such as `no-jitter`. */
   readonly rule: string;
@@ -42,8 +42,8 @@ export const rules: readonly Rule[] = /* @__PURE__ */ bySeverity([
 ]);
 
 /**
- * Returns the rules that a policy or a document breaks, the most severe first. Some rules need `facts` about the work.
- * Throws for a document that `policy` refuses.
+ * Checks a policy or a policy document, and returns the rules that it breaks, the most severe first. Some
+ * rules need `facts` about the work. Throws if the document is invalid.
  */
 export function lint(subject: Policy | PolicySpec, facts: LintFacts = {}): Finding[] {
   assertKnownFields(knownFacts, facts);
@@ -58,7 +58,10 @@ function isPolicy(subject: Policy | PolicySpec): subject is Policy {
   return 'plan' in subject;
 }
 
-/** Makes a policy without its name. With the name, it would replace the real policy in `policies()`. */
+/**
+ * Makes a policy from the document, but without its name. With the name, this temporary policy would replace
+ * the real policy of that name in `policies()`.
+ */
 function unnamed({ name: _, ...spec }: PolicySpec): Policy {
   return policy(spec);
 }

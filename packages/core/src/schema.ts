@@ -4,7 +4,7 @@ import { policy } from './policy/default-policy.ts';
 import { fieldNotes } from './policy/field-notes.ts';
 import type { Part } from './policy/part.ts';
 
-/** The keywords of JSON Schema 2020-12 that are used here. */
+/** A JSON Schema, with only the keywords of version 2020-12 that this package uses. */
 export interface JsonSchema {
   readonly $schema?: string;
   readonly title?: string;
@@ -26,7 +26,7 @@ export interface JsonSchema {
 /**
  * Returns the JSON Schema of the documents that a policy with the parts `chosen` accepts. Default: all parts.
  *
- * A JSON Schema cannot describe functions, nor rules about two fields. Only `policy` checks these.
+ * A JSON Schema cannot describe functions, nor rules that compare two fields. Only `policy()` checks these.
  */
 export function jsonSchema(chosen?: readonly (Part | Pack)[]): JsonSchema {
   const from = chosen ?? wholePolicy();
@@ -67,12 +67,12 @@ function objectOf(fields: Table, prefix: string, packs: readonly string[]): Json
 function alternatives(field: Field, path: string, packs: readonly string[]): JsonSchema[] {
   const { kind, fields, of, words } = field;
   if (fields) {
-    // Only a group can be switched off with `false`.
+    // A field that reads `false` as null is a group, and can be switched off with `false`.
     const type = field.read(false, path) === null ? ['object', 'boolean'] : 'object';
     return [{ type, ...objectOf(fields, `${path}.`, packs) }];
   }
   if (of && kind.startsWith('a list')) {
-    // In JSON, these two lists can contain only names of packs (named classifiers).
+    // JSON cannot contain functions, so these two lists can only contain names of packs (named classifiers).
     const item =
       path === 'retryOn' || path === 'retryOnly'
         ? [{ enum: packs }]

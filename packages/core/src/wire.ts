@@ -2,23 +2,28 @@ import type { Priority } from './run/run-options.ts';
 
 /** The content of the `Holdfast` header of a request. */
 export interface RequestFields {
-  /** How many ms the caller still waits for the response. */
+  /** How many ms the caller still waits for the response (its patience). */
   readonly patienceMs?: number | undefined;
-  /** The number of the caller's attempt, counted from 1. */
+  /** Which attempt of the caller this request is, counted from 1. */
   readonly attempt?: number | undefined;
-  /** True: a caller upstream retries this request, so the server must not retry its own calls. */
+  /**
+   * True: this caller, or a caller before it, retries the request. So the server must not retry its own
+   * calls.
+   */
   readonly owner?: boolean | undefined;
-  /** How important the request is. Under load, `sheddable` is refused first. */
+  /** How important the request is. An overloaded server refuses `sheddable` requests first. */
   readonly priority?: Priority | undefined;
 }
 
 /** The content of the `Holdfast` header of a response. */
 export interface ResponseFields {
-  /** `safe`: the request was not processed, so a retry is safe. `never`: do not retry. */
+  /**
+   * `safe`: the server did not process the request, so a retry is safe. `never`: the client must not retry.
+   */
   readonly retry?: Retry | undefined;
 }
 
-/** What a server says about another attempt. */
+/** What a server says about retrying a request. */
 export type Retry = 'never' | 'safe' | 'unknown';
 
 /** A `Headers` object, or an object with header names in lower case, as in `node:http`. */
@@ -29,7 +34,7 @@ export type HeaderSource =
 /** A value in a structured header (RFC 9651). */
 export type BareItem = number | boolean | string | Token;
 
-/** A word without quotes in a structured header (RFC 9651). */
+/** A token of a structured header (RFC 9651): a word without quotes. */
 export class Token {
   readonly word: string;
 
@@ -38,15 +43,15 @@ export class Token {
   }
 }
 
-/** The longest header that is parsed, in characters. */
+/** Headers with more characters than this are not parsed. */
 export const fieldLengthMax = 256;
 
 const priorities: readonly string[] = ['critical', 'default', 'sheddable'];
 const retries: readonly string[] = ['never', 'safe', 'unknown'];
 
 /**
- * Reads the `Holdfast` header. If it has no patience, reads the timeout header of gRPC or Envoy. Invalid values are
- * left out.
+ * Reads the `Holdfast` header of a request. If it has no patience (how long the caller waits), the timeout
+ * header of gRPC or Envoy is used instead. Invalid values are left out.
  */
 export function readRequest(headers: HeaderSource): RequestFields {
   const ours = parseDictionary(fieldOf(headers, 'holdfast'));
@@ -61,10 +66,10 @@ export function readRequest(headers: HeaderSource): RequestFields {
   };
 }
 
-/** Returns the value of the `Holdfast` header, or undefined when there is nothing to write. */
+/** Returns the value of the `Holdfast` header of a request, or undefined if no field is set. */
 export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFields): string | undefined {
   let text = '';
-  // A patience that has ended is written as 0. An unlimited patience is not written.
+  // If the caller's patience has ended, 0 is written. An unlimited patience is not written.
   if (patienceMs !== undefined && patienceMs < 1e15) text = `patience=${Math.max(0, Math.floor(patienceMs))}`;
   if (attempt !== undefined) text += `${text && ', '}attempt=${attempt}`;
   if (owner !== undefined) text += `${text && ', '}owner=${owner ? '?1' : '?0'}`;
@@ -72,13 +77,13 @@ export function writeRequest({ patienceMs, attempt, owner, priority }: RequestFi
   return text || undefined;
 }
 
-/** Reads the `Holdfast` header of a response. A field that is malformed is left out. */
+/** Reads the `Holdfast` header of a response. An invalid field is left out. */
 export function readResponse(headers: HeaderSource): ResponseFields {
   const retry = parseDictionary(fieldOf(headers, 'holdfast'))?.get('retry');
   return { retry: wordOf(retry, retries) as Retry | undefined };
 }
 
-/** The `Holdfast` header of a response; undefined if it would say nothing. */
+/** Returns the value of the `Holdfast` header of a response, or undefined if no field is set. */
 export function writeResponse({ retry }: ResponseFields): string | undefined {
   return retry && `retry=${retry}`;
 }
@@ -98,8 +103,8 @@ const member = new RegExp(
 );
 
 /**
- * Parses a dictionary of a structured header (RFC 9651) and skips parameters. Returns undefined for a text that is
- * invalid, too long or contains an inner list.
+ * Parses a dictionary of a structured header (RFC 9651). Parameters of its members are ignored. Returns
+ * undefined if the text is invalid, is too long, or contains an inner list.
  */
 export function parseDictionary(text: string | undefined): Map<string, BareItem> | undefined {
   if (text === undefined || text.length > fieldLengthMax) return undefined;
@@ -112,7 +117,7 @@ export function parseDictionary(text: string | undefined): Map<string, BareItem>
     if (!match) return undefined;
     const [whole, name = '', value, comma] = match;
     at += whole.length;
-    // A comma at the end is invalid.
+    // A dictionary must not end with a comma.
     if (comma && at === trimmed.length) return undefined;
     found.delete(name);
     found.set(name, value === undefined ? true : bareItem(value));

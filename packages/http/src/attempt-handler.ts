@@ -9,12 +9,18 @@ type Handler = Required<Dispatcher.DispatchHandler>;
 type Headers = Parameters<Handler['onResponseStart']>[2];
 
 const WAITING = 0;
-/** The response has come. The caller gets it only if no further attempt is sent. */
+/**
+ * The response has arrived but is not passed to the caller yet. The caller gets it only if no further attempt
+ * is sent.
+ */
 const HELD = 1;
 const PASSED = 2;
 const DROPPED = 3;
 
-/** Receives undici's callbacks for one attempt. It passes the response on, holds it or discards it. */
+/**
+ * Receives undici's callbacks for one attempt. It passes the response to the caller, holds it back until the
+ * retry decision, or discards it.
+ */
 export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare readonly attempt: GuardedAttempt;
   declare private readonly request: InterceptedRequest;
@@ -25,7 +31,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Counts the bytes of a held or discarded response. */
+  /** Counts the bytes of a response that is held back or discarded. */
   declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
@@ -147,7 +153,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
     this.request.handler.onRequestSent?.();
   }
 
-  /** Passes the held response to the caller. Called when no further attempt will be sent. */
+  /** Passes the response that was held back to the caller. Called when no further attempt will be sent. */
   release(): void {
     const { status, headers } = this.head as ResponseHead & { headers: Headers };
     const { handler } = this.request;
@@ -161,8 +167,8 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
       if (isOpen) controller.resume();
       else if (!this.error) this.onResponseEnd(controller, this.trailers as Headers);
     } catch (error) {
-      // undici aborts a request if its handler throws inside a callback. This code runs outside of a callback, so it
-      // must abort.
+      // If a handler throws inside of an undici callback, undici aborts the request. This code does not run
+      // inside of a callback, so it must abort the request itself.
       if (isOpen) controller.abort(error as Error);
       else this.error ??= error as Error;
     }

@@ -1,7 +1,9 @@
 import { OptionsError } from 'holdfast';
 import { type AbortListener, offAbort, onAbort } from 'holdfast/machines';
 
-/** Bodies that can be sent more than once. All other objects are streams or iterators. */
+/**
+ * The types of body objects that can be sent more than once. All other body objects are streams or iterators.
+ */
 const lasting = /^\[object (Blob|File|FormData|URLSearchParams|ArrayBuffer|SharedArrayBuffer)\]$/;
 
 export function isReplayable(body: unknown): boolean {
@@ -9,10 +11,13 @@ export function isReplayable(body: unknown): boolean {
   return ArrayBuffer.isView(body) || lasting.test(Object.prototype.toString.call(body));
 }
 
-/** Streams and iterators that a user's function returned as a body. Each can be sent only once. */
+/** Streams and iterators that a user's body function has returned. Each of them can be sent only once. */
 const made = new WeakSet<object>();
 
-/** Calls `make`, which returns the body of one attempt. Throws if `make` returns the same stream twice. */
+/**
+ * Calls the user's function `make`, which returns the body of one attempt. Throws if it returns the same
+ * stream twice.
+ */
 export function madeBy<T>(make: () => T): T {
   const body = make();
   const { getReader, pipe, next } = Object(body) as Record<'getReader' | 'pipe' | 'next', unknown>;
@@ -28,7 +33,10 @@ export function madeBy<T>(make: () => T): T {
   return body;
 }
 
-/** Reads a stream. Returns `whole` if it has at most `bytesMax` bytes; otherwise `rest`, a stream of all bytes. */
+/**
+ * Reads the start of a stream. If the stream has at most `bytesMax` bytes, returns them as `whole`. Otherwise
+ * returns `rest`, a new stream of all bytes.
+ */
 export async function firstBytes(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,
@@ -48,7 +56,7 @@ export async function firstBytes(
     while (length <= bytesMax) {
       signal?.throwIfAborted();
       const { done, value } = await reader.read();
-      // Reading a cancelled stream returns `done`, as if it had ended. So the signal is checked again.
+      // Check the signal again: a cancelled stream returns `done`, as if it had ended.
       signal?.throwIfAborted();
       if (done) return { whole: joined(chunks, length) };
       chunks.push(value);

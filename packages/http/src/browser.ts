@@ -13,7 +13,10 @@ export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
-/** Makes a `fetch` that retries safely. It sends with the browser's own `fetch`. */
+/**
+ * Creates a `fetch` function that retries failed requests if a retry is safe. It sends them with the
+ * browser's own `fetch`.
+ */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
   const settings = readTable(fetchFields, options);
   const send = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));

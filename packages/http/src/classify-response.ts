@@ -19,7 +19,10 @@ export interface ResponseHead {
 
 export const statusField: Field<number, number> = number(undefined, 100, 599);
 
-/** How a client classifies responses. These rules come before the rules of the policy. */
+/**
+ * How a client classifies responses: success, retry or failure. These rules come before the rules of the
+ * policy.
+ */
 export interface ClassifyOptions<R extends ResponseHead> {
   /**
    * The statuses to retry. They replace the list of the policy. Default: 408, 425, 429 and 5xx, except 501 and 505–519.
@@ -29,7 +32,7 @@ export interface ClassifyOptions<R extends ResponseHead> {
   readonly classify?: ((response: R) => Judgement | OutcomeClass | undefined) | undefined;
 }
 
-/** Errors of attempts that failed before a byte was sent. The server has not processed these requests. */
+/** Errors of attempts that failed before a byte was sent. The server cannot have processed these requests. */
 const unsent = new WeakSet<object>();
 
 /** Errors of attempts that failed after a byte was sent. The server may have processed these requests. */
@@ -39,13 +42,15 @@ const sent = new WeakSet<object>();
 export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // Only HTTP/2 has an error which says that the server did not process a sent request.
+  // A refused HTTP/2 stream is the only error which says that the server did not process a request that was
+  // sent.
   else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
- * Returns a classifier that runs before the classifier of the policy. `isKeyed`: the request has an Idempotency-Key, so
- * a 409 with `Retry-After` means that an earlier attempt is still running.
+ * Returns a classifier that runs before the classifier of the policy. `isKeyed` says that the request has an
+ * Idempotency-Key. Then a response 409 with `Retry-After` means that an earlier attempt is still being
+ * processed.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -97,7 +102,7 @@ export function responseClassifier<R extends ResponseHead>(
 
   let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // An updated policy has a new plan, so the classifier is made again.
+  // When a policy is updated, it gets a new plan. Then create a new classifier.
   return (plan) => {
     if (classifiedPlan !== plan) {
       classifiedPlan = plan;
@@ -132,20 +137,29 @@ function isRefusedStream(error: unknown): boolean {
   );
 }
 
-/** Whether the server closed the HTTP/2 stream without an error code. undici reports this as `UND_ERR_INFO`. */
+/**
+ * Returns true if the server closed the HTTP/2 stream without an error code. undici reports this as
+ * `UND_ERR_INFO`.
+ */
 function isClosedStream(error: unknown): boolean {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_INFO');
   return found?.message.startsWith('HTTP/2: stream') ?? false;
 }
 
-/** A proxy refused to open a tunnel. undici reports the status only in the message of an abort error. */
+/**
+ * Classifies the response of a proxy that refused to open a tunnel. undici gives its status only in the
+ * message of an abort error.
+ */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');
   const status = Number(/^Proxy response \(([45]\d\d)\)/.exec(found?.message ?? '')?.[1]);
   return status ? http.classify({ ok: true, value: { status, headers: {} } }, epochMs) : undefined;
 }
 
-/** Copies `Holdfast: retry=never` of the response into the judgement. It forbids a retry for every status. */
+/**
+ * Copies `retry=never` of the response header `Holdfast` into the judgement. It forbids a retry, whatever the
+ * status is.
+ */
 function withRetryNever(judged: Judgement, outcome: Outcome, epochMs: () => number): Judgement {
   const { retryNever } = asJudgement(http.classify(outcome, epochMs) ?? 'ok');
   return { ...judged, retryNever };

@@ -29,7 +29,9 @@ export const connectionFields = {
   } satisfies Field<Dispatcher, Dispatcher>,
 };
 
-/** Makes the sender of attempts. Connection options apply only to the `fetch` of Node and of undici. */
+/**
+ * Creates the sender of attempts. The connection options work only with the `fetch` of Node and of undici.
+ */
 export function senderOf(given: Fetch | undefined, options: ConnectionOptions): Sender {
   const isForeign = given !== undefined && given !== (undiciFetch as unknown) && given !== globalThis.fetch;
   const { dispatcher } = options;
@@ -50,7 +52,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
     headersTimeout: 0,
   };
   const agent = dispatcher ?? new Agent(settings);
-  // The global `fetch` is read at each call, so that a test can replace it.
+  // Read the global `fetch` at each call, because a test may replace it.
   const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
   const isGlobal = given !== (undiciFetch as unknown);
   const bySignal = signalSender(send);
@@ -68,7 +70,7 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
       if (isForeignContext) followed?.follow(context.signal, caller);
       const over = () => {
         followed?.unfollow();
-        // `close` waits until the body of the response was read.
+        // `close` waits until the body of the response has been read.
         if (fresh) void fresh.close();
       };
       return send(input, sent).then(
@@ -91,13 +93,14 @@ export function senderOf(given: Fetch | undefined, options: ConnectionOptions): 
 }
 
 /**
- * The undici dispatcher of one attempt. It aborts the request after a timeout, which costs less than an AbortSignal.
+ * The undici dispatcher of one attempt. It can abort the request directly, which costs less than an
+ * AbortSignal for each attempt.
  */
 class AttemptDispatcher {
   declare readonly agent: Dispatcher;
   declare readonly holdfastHeader: string | undefined;
   declare origin: string | URL | undefined;
-  /** The handler of the request in flight. A redirect replaces it. */
+  /** The handler of the request in flight. A redirect sends a new request and replaces the handler. */
   declare handler: AbortableHandler | undefined;
   declare wasRedirected: boolean;
   declare reason: Error | undefined;
@@ -116,7 +119,10 @@ class AttemptDispatcher {
     return this.wasRedirected || (this.handler !== undefined && this.handler.abort !== null);
   }
 
-  /** Called when the attempt timed out, was cancelled, or was slower than a parallel attempt (a hedge). */
+  /**
+   * Called when the attempt has timed out, was cancelled, or is not needed because a parallel attempt (a
+   * hedge) was faster.
+   */
   abort(reason: unknown): void {
     this.reason ??= reason instanceof Error ? reason : new Error(String(reason));
     const { handler } = this;
@@ -133,8 +139,8 @@ class AttemptDispatcher {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // Adding the header here is ten times cheaper than through `fetch`. A redirect to another origin does not get the
-    // header.
+    // Add the `Holdfast` header here, because this is ten times cheaper than through `fetch`. After a
+    // redirect to another origin, the header is not sent.
     this.origin ??= options.origin;
     if (this.holdfastHeader !== undefined && options.origin === this.origin)
       (options.headers as Record<string, string>).holdfast = this.holdfastHeader;
@@ -147,8 +153,9 @@ class AttemptDispatcher {
 }
 
 /**
- * Makes the signal that `fetch` gets instead of the caller's signal. In Node 24, each `fetch` call adds a listener to
- * its signal and removes it late. So a signal for many calls would collect listeners.
+ * The source of the signal that `fetch` gets instead of the caller's signal. In Node 24, each `fetch` call
+ * adds a listener to its signal and removes it late. If the caller used one signal for many calls, it would
+ * collect many listeners.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -165,7 +172,7 @@ class FollowingController extends AbortController implements AbortListener {
     for (const each of this.#signals) offAbort(each, this);
   }
 
-  /** Listens to `caller` until the body was read, was cancelled or failed. */
+  /** Aborts when `caller` aborts, until the body has been read, was cancelled or has failed. */
   followUntilRead(caller: AbortSignal, { body }: Response): void {
     if (!body) return;
     this.follow(caller);
@@ -182,14 +189,20 @@ interface AbortableHandler extends Dispatcher.DispatchHandler {
   abort: ((reason: Error) => void) | null;
 }
 
-/** Whether the handler can abort its request. Then it needs no wrapper, which would slow down each chunk. */
+/**
+ * Returns true if the handler can abort its request itself. Then it needs no wrapper, which would slow down
+ * each chunk.
+ */
 function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
   return (
     typeof handler.onRequestStart === 'function' && (handler as Partial<AbortableHandler>).abort === null
   );
 }
 
-/** Whether the context is an `Attempt` of the package `holdfast`. It can abort its call without an AbortController. */
+/**
+ * Returns true if the context is an `Attempt` of the package `holdfast`. Such an attempt calls `abort`
+ * directly, without an AbortController.
+ */
 function isOurs(context: Context): context is Context & Pick<Attempt, 'abortThrough'> {
   return 'abortThrough' in context;
 }

@@ -10,8 +10,8 @@ export interface Endpoints {
 }
 
 /**
- * Only a path with one of these can lead upwards. URL parsers remove tabs and line breaks, so `.\t.` leads upwards,
- * too.
+ * Matches every path that could contain `..` after URL parsing. URL parsers decode `%2e`, and remove tabs and
+ * line breaks, so `.\t.` also means `..`.
  */
 const climbing = /\.\.|%2e|[\t\n\r]/i;
 

@@ -136,11 +136,11 @@ export const fetchFields = {
   fetch: callback<Fetch>(),
 };
 
-/** A `fetch` with a policy. It has the type of `fetch`, and two properties more. */
+/** A `fetch` function that runs with a policy. It is called like `fetch`, and has two more properties. */
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;
-  /** Closes the connections of this `fetch` when their responses have ended. */
+  /** Closes the connections of this `fetch` function after the running responses have ended. */
   close(): Promise<void>;
 }
 
@@ -153,7 +153,7 @@ interface CallInput {
   readonly headers: OutgoingHeaders;
   readonly body: Body | typeof ONCE;
   readonly options: SettingsOf<typeof callFields> | undefined;
-  /** Undefined if the call goes to `endpoints`, or if its URL is invalid. */
+  /** The origin of the URL. Undefined if the call goes to `endpoints`, or if its URL is invalid. */
   readonly origin: string | undefined;
   readonly endpoints: Endpoints | undefined;
 }
@@ -169,15 +169,18 @@ interface Call {
   readonly endpoints: Endpoints | undefined;
   readonly body: Body;
   sent: number;
-  /** Whether the latest attempt got a response. If not, the next attempt uses a new connection. */
+  /** True: the latest attempt got a response. If not, the next attempt uses a new connection. */
   gotResponse: boolean;
   isOver: boolean;
-  /** The response of the latest attempt, until the next attempt begins. */
+  /** The response of the latest attempt. It is removed when the next attempt begins. */
   last: Response | undefined;
   unread: UnreadResponse | undefined;
 }
 
-/** Makes a `fetch` that sends through `sender`. `ownOrigin` is the origin of the web page in a browser. */
+/**
+ * Creates a `fetch` function that sends requests through `sender`. `ownOrigin` is the origin of the web page
+ * in a browser.
+ */
 export function fetchOver(
   options: FetchOptions,
   sender: Sender,
@@ -199,19 +202,21 @@ export function fetchOver(
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
     try {
       const request = isRequest(input) ? input : undefined;
-      // For `fetch`, a body of null means no body in `init`, so the body of the Request is sent.
+      // If `init.body` is null, `fetch` sends the body of the Request, as if `init` had no body.
       if (!request?.body || (init?.body ?? null) !== null) return start(input, init, init?.body);
       if (bodyBufferMax > 0 && !request.bodyUsed) return fetchBuffered(request, init);
       return start(input, init, ONCE);
     } catch (error) {
-      // A function of the user threw, but the caller of `fetch` expects a promise.
+      // A function of the user has thrown. The caller of `fetch` expects a rejected promise, not an
+      // exception.
       return Promise.reject(error);
     }
   }
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
     const read = readCall(input, init, body);
-    // The plain `fetch` throws the best error for an invalid URL, and can resolve a relative URL. So no policy is used.
+    // Send the request without a policy. `fetch` itself throws the best error for an invalid URL, and may be
+    // able to resolve a relative URL.
     if (!read.origin && !read.endpoints)
       return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
     const { plan } = policy;
@@ -332,7 +337,7 @@ export function fetchOver(
       : call.input;
     return sender.send(to, sent, context, caller, holdfastHeader, isFresh, (response) => {
       call.gotResponse = true;
-      // Two attempts ran in parallel (a hedge). The earlier response is no longer needed.
+      // If two attempts ran in parallel (a hedge), discard the earlier response: it is not needed any more.
       discardLast(call, plan);
       call.last = response;
       if (call.isOver) discardLast(call, plan);
@@ -345,7 +350,7 @@ export function fetchOver(
 
 type Body = RequestInit['body'] | (() => RequestInit['body']);
 type SentInit = RequestInit & { duplex?: 'half' };
-/** Stands for the body of a Request, which can be read only once. */
+/** Stands for the body stream of a Request, which can be read only once. */
 const ONCE = Symbol('once');
 
 const unchanged = (response: Response) => response;
@@ -365,7 +370,10 @@ export function runnerOf(given: Runner | PolicySpec = {}): Runner {
   return atPath('policy', () => makePolicy(given as PolicySpec));
 }
 
-/** Throws for a fallback that is no function: a `fetch` must give a response, and the body of one can be read once. */
+/**
+ * Throws for a fallback that is not a function. A fixed Response could be used only once, because its body
+ * can be read only once.
+ */
 function assertFallback(spec: PolicySpec | null): void {
   const { to } = Object(spec?.fallback) as { to?: unknown };
   if (to === undefined) return;
@@ -401,15 +409,15 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts with the caller's signal. While a request or event is being handled, it also aborts with
- * the signal of that request or event.
+ * Returns a signal that aborts with the caller's signal. While an event or a request is being handled, it
+ * also aborts with the signal of that event or request.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,
   request: Request | undefined,
   ambient: AmbientContext | undefined,
 ): AbortSignal | undefined {
-  // For `fetch`, a signal of null means no signal, even if the Request has one.
+  // If `init.signal` is null, `fetch` uses no signal, even if the Request has one.
   const own = init?.signal === undefined ? request?.signal : (init.signal ?? undefined);
   const inherited = ambient?.signal;
   return own && inherited ? AbortSignal.any([own, inherited]) : (own ?? inherited);

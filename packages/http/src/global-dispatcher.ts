@@ -6,7 +6,10 @@ const host = globalThis as unknown as Record<symbol, { dispatch?: unknown } | un
 
 if (savedDispatcher !== undefined) host[legacy] = savedDispatcher as object;
 
-/** Whether the global `fetch` uses undici's default dispatcher. Any other dispatcher, such as a proxy, must stay. */
+/**
+ * Returns true if the global `fetch` uses undici's default dispatcher. A user's own global dispatcher, such
+ * as a proxy, must not be bypassed.
+ */
 export function hasPlainGlobalDispatcher(): boolean {
   const old = host[legacy];
   if (old?.constructor.name !== 'Dispatcher1Wrapper') return isPlain(old);

@@ -10,8 +10,8 @@ export interface HoldfastHeader {
 }
 
 /**
- * Makes the fields of the header. `owner` means that this client or its own caller retries, so the server must not
- * retry.
+ * Returns the fields of the `Holdfast` request header. `owner` means that this client, or the caller of this
+ * service, does the retries. So the server must not retry.
  */
 export function holdfastHeaderOf(
   plan: Plan,
@@ -33,8 +33,8 @@ export function writeHoldfastHeader(
 }
 
 /**
- * Returns a function that tells whether an origin gets the header. `ownOrigin`, the origin of the web page, always gets
- * it.
+ * Returns a function that says whether requests to an origin get the `Holdfast` header. `ownOrigin` is the
+ * origin of the web page in a browser; requests to it always get the header.
  */
 export function announceFilter(
   announce: Announce,

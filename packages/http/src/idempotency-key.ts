@@ -11,17 +11,21 @@ export function isRepeatable(method: string): boolean {
 /** The request that an idempotency key is made for. */
 export interface KeyedRequest {
   readonly method: string;
-  /** The URL. With several endpoints it is the part that all endpoints share. */
+  /**
+   * The URL. With several `endpoints` it is only the part after the base URL, which is the same for all of
+   * them.
+   */
   readonly url: string;
 }
 
 /**
- * How a non-idempotent request gets its Idempotency-Key. `derive`: from the key of the event or request that is being
- * handled. `auto`: derived if possible, otherwise random. A key in the caller's headers is always used instead.
+ * How a request with a method such as POST gets its Idempotency-Key. `derive`: the key is derived from the
+ * key of the event or request that is being handled. `auto`: derived if possible, otherwise random. If the
+ * caller's headers have a key, that key is used.
  */
 export type Idempotency = 'off' | 'auto' | 'derive' | ((request: KeyedRequest) => string | undefined);
 
-/** Makes the key of one call; undefined means no key. */
+/** Returns the Idempotency-Key of one call; undefined: the call gets no key. */
 export type KeyMaker = (
   request: KeyedRequest,
   ambient: AmbientContext | undefined,
@@ -36,7 +40,10 @@ export function keyMaker(source: Idempotency = 'off'): KeyMaker | undefined {
   throw new OptionsError('idempotency', source, 'off, auto, derive or a function');
 }
 
-/** Accepts only a non-empty string. A promise would become the same string in every request. */
+/**
+ * Accepts only a non-empty string. A promise must be refused: as text it would be the same key, `[object
+ * Promise]`, for every request.
+ */
 export const keyField: Field<string, string> = { ...text(), kind: 'a text that is not empty' };
 
 function assertKey(key: string | undefined): string | undefined {
@@ -44,12 +51,15 @@ function assertKey(key: string | undefined): string | undefined {
   throw new OptionsError('idempotency', key, keyField.kind);
 }
 
-/** How often each method and URL was called while one event or request was being handled. */
+/**
+ * How often each method and URL was called while an event or request was being handled. The `AmbientContext`
+ * stands for that event or request.
+ */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
 /**
- * Derives a key from the handled event's key, the method, the URL and a counter. When the event is handled again, its
- * n-th call gets the same key.
+ * Derives a key from the key of the handled event, the method, the URL and a counter. If the event is handled
+ * again, its n-th call of this URL gets the same key as before.
  */
 function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefined): string | undefined {
   if (ambient?.idempotencyKey === undefined) return undefined;
@@ -65,15 +75,17 @@ function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefin
 }
 
 /**
- * Returns a key that fits into a header. An event's key can be any text, but a header allows only 255 visible
- * characters.
+ * Returns a text that is valid in a header. The key of an event can be any text, but a header value must be
+ * short and have only visible ASCII characters. So other keys are hashed.
  */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;
   return fingerprint(`1 ${key}`) + fingerprint(`2 ${key}`);
 }
 
-/** Two 32-bit hashes are enough to distinguish the calls that one event or request makes. */
+/**
+ * Returns two 32-bit hashes as text. That is enough to distinguish the calls that one event or request makes.
+ */
 function fingerprint(text: string): string {
   let second = 0x1b873593;
   for (let index = 0; index < text.length; index++) {

@@ -16,7 +16,7 @@ export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
-/** The options of `createFetch` on Node. In browsers there are none for connections. */
+/** The options of `createFetch` on Node. They include connection options, which browsers do not have. */
 export interface FetchOptions extends PlainFetchOptions, ConnectionOptions {}
 
 /** Options with the `fetch` of undici. Its types differ from the types of the global `fetch`. */
@@ -25,7 +25,7 @@ export interface UndiciFetchOptions extends AnyFetchOptions, ConnectionOptions {
   readonly fetch: typeof undiciFetch;
 }
 
-/** Makes a `fetch` that retries safely. */
+/** Creates a `fetch` function that retries failed requests if a retry is safe. */
 export function createFetch(options?: FetchOptions): HoldfastFetch;
 export function createFetch(options: UndiciFetchOptions): HoldfastFetch;
 export function createFetch(given: FetchOptions | UndiciFetchOptions = {}): HoldfastFetch {

@@ -39,9 +39,9 @@ import { attemptRequest, callerKeyOf, headerFor, originNameOf, traitsOf } from '
 export interface InterceptorSettings {
   readonly policy: Runner;
   readonly makeKey: KeyMaker | undefined;
-  /** Whether a request to `origin` gets the `Holdfast` header. */
+  /** Returns true if a request to `origin` gets the `Holdfast` header. */
   readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
-  /** True if the options have no rule about responses. A status below 400 is then always a success. */
+  /** True: the options have no rule about responses. Then a status below 400 is always a success. */
   readonly trustsStatus: boolean;
   /** The first classifier is for requests without an Idempotency-Key, the second for requests with one. */
   readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
@@ -60,7 +60,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare readonly plan: Plan;
   declare private readonly ambient: AmbientContext | undefined;
   declare private readonly origin: string;
-  /** The policy's state machine. Most requests need no state machine, so it is created later. */
+  /**
+   * The policy's state machine. It is created only when it is needed, because most requests succeed without
+   * it.
+   */
   declare private machine: Work | undefined;
   /** The first attempt, if it was started without the state machine. */
   declare private first: GuardedAttempt | undefined;
@@ -68,8 +71,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private key: string | undefined;
   declare private latest: AttemptHandler | undefined;
   /**
-   * The attempt before `latest`. Both run in parallel if `latest` is a hedge (a second attempt that does not wait for
-   * the first).
+   * The attempt before `latest`. If `latest` is a hedge (a second attempt that is sent while the first still
+   * runs), both run in parallel.
    */
   declare private hedgeTwin: AttemptHandler | undefined;
   /** The attempt whose response the caller gets. Once it is set, there is no retry. */
@@ -79,7 +82,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private isListening: boolean;
   declare private isOver: boolean;
   declare private cancelReason: Error | null;
-  /** True: the caller has called `pause` before a response came. */
+  /** True: the caller has called `pause` and not yet `resume`. */
   declare private isPaused: boolean;
 
   constructor(
@@ -130,8 +133,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Starts the first attempt without the state machine. Returns false if it cannot, for example because the breaker is
-   * open.
+   * Starts the first attempt without the state machine, which is faster. Returns false if the state machine
+   * is needed, for example because the circuit breaker is open.
    */
   private beginFast(): boolean {
     const { plan } = this;
@@ -205,7 +208,9 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.perform(step);
   }
 
-  /** Called when an attempt has got a connection. Only the first attempt notifies the caller's handler. */
+  /**
+   * Called when undici starts to send an attempt. The caller's handler is notified only of the first attempt.
+   */
   started(context: unknown): void {
     if (this.hasStarted) return;
     this.hasStarted = true;
@@ -213,8 +218,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Passes a good response to the first attempt on without the state machine. Returns false if the state machine is
-   * needed.
+   * If the first attempt has succeeded, accepts its response without the state machine. Returns false if the
+   * state machine must decide.
    */
   tryAcceptFast(attemptHandler: AttemptHandler, status: number): boolean {
     const { plan, first } = this;
@@ -226,7 +231,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return true;
   }
 
-  /** Called when status and headers of a response have come. Returns true if the caller gets this response. */
+  /**
+   * Called when the status and headers of a response have arrived. Returns true if the caller gets this
+   * response.
+   */
   responded(attemptHandler: AttemptHandler, head: ResponseHead): boolean {
     const step = this.settled(attemptHandler, { ok: true, value: head });
     if (step === undefined) return false;
@@ -252,7 +260,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     this.cancel(reason);
   }
 
-  /** Cancels the request. This code is not inside `abort`, because other interceptors replace that method. */
+  /**
+   * Cancels the request. Internal code calls this method and not `abort`, because other interceptors replace
+   * `abort`.
+   */
   private cancel(reason: Error): void {
     if (this.cancelReason) return;
     this.cancelReason = reason ?? new DOMException('The request was aborted.', 'AbortError');
@@ -297,7 +308,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   private send(attempt: GuardedAttempt): void {
     const before = this.latest;
     const attemptHandler = new AttemptHandler(this, attempt);
-    // A new attempt is sent, so a held response is no longer needed.
+    // A new attempt is sent, so a response that was held back is not needed any more.
     if (before) this.discardSettled();
     if (this.isListening) this.unlisten();
     this.hedgeTwin = before;
@@ -313,7 +324,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** Returns the next step after an attempt ended; undefined if the state machine no longer waits for this attempt. */
+  /**
+   * Returns the next step after an attempt has ended; undefined if the state machine does not wait for this
+   * attempt any more.
+   */
   private settled(attemptHandler: AttemptHandler, outcome: Outcome): Step | undefined {
     attemptHandler.isInFlight = false;
     const step = stepAfter(this.work, this, attemptHandler.attempt, outcome);
@@ -321,7 +335,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return step;
   }
 
-  /** Aborts attempts that the state machine gave up, for example after a timeout. */
+  /** Aborts attempts that the state machine has given up, for example after a timeout. */
   private abortAbandoned(): void {
     if (this.latest?.attempt.abandoned) this.latest.abort();
     if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
@@ -336,7 +350,10 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (machine?.stop) recordEnding(machine.result, { story: machine.story, serial: machine.serial });
   }
 
-  /** Passes the held response or an error to the caller. Called when no further attempt will be sent. */
+  /**
+   * Passes the response that was held back, or an error, to the caller. Called when no further attempt will
+   * be sent.
+   */
   private end(): void {
     const work = this.work;
     this.finish();
@@ -360,13 +377,18 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     if (this.isListening) this.unlisten();
   }
 
-  /** Called when the caller has got the whole response or an error. */
+  /**
+   * Called when the caller has received the whole response or an error. Stops listening to the signal of the
+   * handled event or request.
+   */
   bodyEnded(): void {
     const signal = this.ambient?.signal;
     if (signal && this.abortListener) offAbort(signal, this.abortListener);
   }
 
-  /** The body failed after the caller had got status and headers, so a retry is impossible. */
+  /**
+   * Called when the body fails after the caller has received status and headers. A retry is impossible then.
+   */
   private bodyFailed(error: Error): void {
     this.bodyEnded();
     const { plan, startedAt, story, serial } = this.work;
@@ -386,7 +408,9 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     }
   }
 
-  /** Listens to the caller's signal while no attempt is in flight. During an attempt undici listens to it. */
+  /**
+   * Listens to the caller's signal while no attempt is in flight. During an attempt, undici listens to it.
+   */
   private listen(): void {
     const { signal } = this.request as { signal?: AbortSignal };
     if (typeof signal?.addEventListener !== 'function') return;

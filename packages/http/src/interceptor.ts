@@ -39,8 +39,8 @@ const fields = {
 };
 
 /**
- * Makes an interceptor that retries requests: `agent.compose(retryInterceptor(policy))`. It runs inside undici's
- * callbacks, so a success needs no promise.
+ * Creates an undici interceptor that retries requests: `agent.compose(retryInterceptor(policy))`. It runs
+ * inside of undici's callbacks, so a successful request creates no promise.
  */
 export function retryInterceptor(
   given: Runner | PolicySpec = {},
@@ -61,7 +61,7 @@ export function retryInterceptor(
   return (dispatch) =>
     function retrying(request, handler) {
       if (isUndici7Handler(handler)) return retrying(overHttp1(request), wrapHandler(handler));
-      // The response of a tunnel or an upgraded connection cannot be retried.
+      // A tunnel or an upgraded connection cannot be retried.
       if (request.upgrade || request.method === 'CONNECT') return dispatch(request, handler);
       new InterceptedRequest(
         settings,
@@ -75,8 +75,8 @@ export function retryInterceptor(
 }
 
 /**
- * Decides which requests get the `Holdfast` header. By default it is sent only while an event or a request is being
- * handled, because it passes on the deadline of that event or request.
+ * Returns the rule for which requests get the `Holdfast` header. By default it is sent only while an event or
+ * a request is being handled, because it passes on the deadline of that event or request.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;

@@ -1,7 +1,10 @@
-/** A cache of origins. The key is the start of the URL, up to its path. */
+/** A cache of origins. The key is the part of a URL before its path, such as `https://api.example.com`. */
 const origins = new Map<string, string>();
 const originsMax = 1000;
-/** The latest lookup. Most callers use one origin, and comparing strings is cheaper than a Map. */
+/**
+ * The result of the latest lookup. Most callers use only one origin, and comparing two strings is cheaper
+ * than a Map lookup.
+ */
 let lastUrl = '\0';
 let lastStart = '\0';
 let lastOrigin = '';
@@ -21,7 +24,8 @@ export function originOf(url: string): string | undefined {
   }
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
-  // Only a plain start (scheme, host and port) is cached. All URLs with this start have the same origin.
+  // Cache only a start with nothing but scheme, host and port. Then all URLs with this start have the same
+  // origin.
   if (/^https?:\/\/[\w.:-]+$/i.test(start)) {
     if (origins.size >= originsMax) origins.clear();
     origins.set(start, origin);

@@ -6,7 +6,10 @@ export type OutgoingHeaders =
   | null
   | undefined;
 
-/** An iterator can be read only once, so it is copied into a list of pairs. Returns undefined for other forms. */
+/**
+ * Copies the headers into a list of name–value pairs if they are an iterator, because an iterator can be read
+ * only once. Returns undefined for other forms.
+ */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')
     return undefined;
@@ -37,7 +40,7 @@ export function headerIn(headers: OutgoingHeaders, name: string): string | undef
   return undefined;
 }
 
-/** Returns a copy of `headers` with `more`, in a form that `fetch` and undici accept. */
+/** Returns a copy of `headers` with the headers in `more` added, in a form that `fetch` and undici accept. */
 export function withHeaders(
   headers: OutgoingHeaders,
   more: Readonly<Record<string, string>>,
@@ -54,7 +57,9 @@ export function isPairs(headers: ReturnType<typeof withHeaders>): headers is [st
   return Array.isArray(headers) && Array.isArray(headers[0]);
 }
 
-/** Whether the headers are one flat list, `[name, value, name, value]`. Only undici accepts this form. */
+/**
+ * Returns true if the headers are one flat list: `[name, value, name, value]`. Only undici accepts this form.
+ */
 function isFlat(headers: NonNullable<OutgoingHeaders>): headers is readonly string[] {
   return Array.isArray(headers) && !Array.isArray(headers[0]);
 }

@@ -9,7 +9,10 @@ import { type RequestTraits, requestTraits } from './request-traits.ts';
 
 type Request = Dispatcher.DispatchOptions;
 
-/** Returns the request with headers that every attempt can read. An iterator could be read only once. */
+/**
+ * Returns the request with headers that can be read for every attempt. Headers that are an iterator could be
+ * read only once, so they are copied.
+ */
 export function withReusableHeaders(request: Request): Request {
   const pairs = pairsOf(request.headers as OutgoingHeaders);
   return pairs ? { ...request, headers: pairs.flat() } : request;
@@ -19,12 +22,15 @@ export function callerKeyOf({ headers }: Request): string | undefined {
   return headerIn(headers as OutgoingHeaders, 'idempotency-key');
 }
 
-/** Returns the properties that decide about a retry. A key in the caller's headers replaces `key`. */
+/**
+ * Returns the properties that decide whether the request may be retried. An Idempotency-Key in the caller's
+ * headers is used instead of `key`.
+ */
 export function traitsOf(request: Request, key: string | undefined): RequestTraits {
   return requestTraits(request.method, request.body, callerKeyOf(request) ?? key);
 }
 
-/** Returns the `Holdfast` header to send; undefined if the caller has set one. */
+/** Returns the `Holdfast` header to send; undefined if the caller has already set this header. */
 export function headerFor(
   request: Request,
   plan: Plan,
@@ -36,7 +42,10 @@ export function headerFor(
   return holdfastHeaderOf(plan, isIdempotent && isReplayable, ambient, undefined);
 }
 
-/** Returns the request of one attempt. It is the caller's own object if nothing is added. */
+/**
+ * Returns the request for one attempt. If no header is added and the body is not a function, it is the
+ * caller's own object.
+ */
 export function attemptRequest(
   request: Request,
   key: string | undefined,
@@ -49,7 +58,7 @@ export function attemptRequest(
   if (key !== undefined) more['idempotency-key'] = key;
   if (header) more.holdfast = writeHoldfastHeader(header, attempt, patienceEndsAt - startedAt);
   const headers = withHeaders(request.headers as OutgoingHeaders, more);
-  // undici accepts only a flat list, not pairs of name and value.
+  // undici does not accept a list of name–value pairs, only a flat list.
   const made = { ...request, headers: isPairs(headers) ? headers.flat() : headers };
   if (hasBodyFactory) made.body = madeBy(request.body as unknown as () => Request['body']) ?? null;
   return made as Request;

@@ -1,20 +1,26 @@
 /**
- * The most bytes of a failed response that are read during the wait for the retry. Reading to the end frees the
- * connection, but reading much more costs more than a new connection.
+ * The most bytes of a failed response that are read during the wait for the retry. When a response is read to
+ * its end, its connection can be reused. But reading more bytes than this costs more than a new connection.
  */
 export const readAheadMax = 262_144;
-/** If all failed responses together keep more bytes than this, each may keep only `drainMax` bytes. */
+/**
+ * The most bytes of failed responses that the whole process keeps in memory. Above it, each response may keep
+ * only `drainMax` bytes.
+ */
 const keptMax = 16 * 1_048_576;
 
-/** A discarded response of at most this size is read to its end, within `drainMs`. A longer response is aborted. */
+/**
+ * A discarded response of at most this size is read to its end within `drainMs`, so that its connection can
+ * be reused. A longer response is aborted.
+ */
 export const drainMax = 65_536;
 export const drainMs = 1000;
 
 let keptBytes = 0;
 
 /**
- * Counts the bytes of one failed response that are read during the wait for the retry. Reading the response to its end
- * frees its connection. The bytes are kept, because the caller may still get this response.
+ * Counts the bytes of one failed response that are read during the wait for the retry. The bytes are kept in
+ * memory, because the caller gets this response if there is no retry after all.
  */
 export class ReadAhead {
   #length = 0;
@@ -30,7 +36,10 @@ export class ReadAhead {
     return this.#isKept && this.#length <= readAheadMax && keptBytes <= keptMax;
   }
 
-  /** Call it when the bytes were passed to the caller or discarded. */
+  /**
+   * Call this method when the bytes were passed to the caller or discarded. They are then not counted any
+   * more.
+   */
   release(): void {
     if (this.#isKept) keptBytes -= this.#length;
     this.#isKept = false;

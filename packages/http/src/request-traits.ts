@@ -10,7 +10,10 @@ export interface RequestTraits {
   readonly isReplayable: boolean;
 }
 
-/** Whether a request may be repeated, by its method, its body and its idempotency key. */
+/**
+ * Returns the properties that decide whether a request may be sent again. They depend on its method, its body
+ * and its Idempotency-Key.
+ */
 export function requestTraits(method: string, body: unknown, key: string | undefined): RequestTraits {
   const isKeyed = Boolean(key);
   return {

@@ -1,14 +1,15 @@
 import type { Context } from 'holdfast';
 
-/** What `fetch` takes as its first argument. */
+/** The first argument of `fetch`: a URL or a Request. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 /** A function that sends a request as the global `fetch` does. */
 export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>;
 
 export interface Sender {
   /**
-   * Sends one attempt. When status and headers have come, it calls `arrived` and resolves with the result. Later only
-   * `caller` may abort the body. `isFresh`: use a new connection.
+   * Sends one attempt. When status and headers have arrived, it calls `arrived` with the response, and
+   * resolves with the result of that call. After that, only `caller` can abort the body. `isFresh`: use a new
+   * connection.
    */
   send(
     input: FetchInput,

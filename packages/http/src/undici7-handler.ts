@@ -1,7 +1,10 @@
 import './save-global-dispatcher.ts';
 import { type Dispatcher, Dispatcher1Wrapper } from 'undici';
 
-/** Whether the handler has the interface of undici 7 or earlier. Node's built-in `fetch` uses it. */
+/**
+ * Returns true if the handler has the interface of undici 7 or earlier. Node's built-in `fetch` uses this
+ * interface.
+ */
 export function isUndici7Handler(handler: Dispatcher.DispatchHandler): boolean {
   return typeof handler.onRequestStart !== 'function';
 }

@@ -2,8 +2,8 @@ import { type Clock, Timer } from 'holdfast';
 import { drainMax, drainMs, ReadAhead, readAheadMax } from './read-ahead.ts';
 
 /**
- * The failed response of an attempt that will be retried. Up to 256 KiB are read and kept. The caller may still get
- * this response, for example if a breaker opens during the wait.
+ * A failed response whose request will probably be retried. During the wait, up to 256 KiB of it are read and
+ * kept. The caller may still get this response, for example if a circuit breaker opens during the wait.
  */
 export class UnreadResponse {
   readonly #response: Response;
@@ -19,8 +19,8 @@ export class UnreadResponse {
   }
 
   /**
-   * Reads a copy of the response, unless its content-length is above `bytesMax`. Reading to the end frees the
-   * connection.
+   * Reads a copy of the response, unless its content-length is above `bytesMax`. When it is read to the end,
+   * the connection can be reused.
    */
   readAhead(bytesMax = readAheadMax): void {
     const { body, bodyUsed } = this.#response;
@@ -34,7 +34,10 @@ export class UnreadResponse {
     this.#ahead.release();
   }
 
-  /** Call it when the next attempt has begun. The caller then never gets this response. */
+  /**
+   * Call this method when the next attempt has begun. From then on, the caller cannot get this response any
+   * more.
+   */
   discard(): void {
     this.readAhead(drainMax);
     this.#ahead.release();

@@ -2,14 +2,14 @@ import { BlockList, isIP } from 'node:net';
 import { OptionsError } from 'holdfast';
 import type { Exchange } from './exchange.ts';
 
-/** A list of trusted addresses, for example of proxies. */
+/** A list of trusted addresses, for example of load balancers. */
 export interface Peers {
   has(address: string): boolean;
 }
 
 const cacheMax = 1000;
 
-/** Makes a list of addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
+/** Creates a list from addresses (`'10.1.2.3'`, `'::1'`) and networks (`'10.0.0.0/8'`). */
 export function peers(...ranges: readonly string[]): Peers {
   const list = new BlockList();
   for (const range of ranges) {
@@ -23,7 +23,7 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // Searching the list is slow, and the same few proxies send most requests. So results are cached.
+  // Searching the list is slow, and the same few proxies send most requests. So the results are cached.
   const cache = new Map<string, boolean>();
   return {
     has(address) {
@@ -40,8 +40,9 @@ export function peers(...ranges: readonly string[]): Peers {
 }
 
 /**
- * Returns the client's address. `X-Forwarded-For` is used only if a trusted proxy sent the request. It is read from
- * right to left, because a client can forge the addresses on the left.
+ * Returns the client's address. `X-Forwarded-For` is used only if a trusted proxy sent the request. Its
+ * addresses are read from right to left until the first one that is not a trusted proxy, because a client can
+ * forge the addresses on the left.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
   const { peer } = exchange;
@@ -58,8 +59,8 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
 }
 
 /**
- * Returns the key under which a client's requests are counted. For IPv6 it is the /64 network, because one client
- * usually owns a whole /64 network.
+ * Returns the key under which the requests of a client are counted. For IPv6 it is the /64 network, because
+ * one client usually has a whole /64 network.
  */
 export function addressKey(given: string): string {
   const address = unmapped(given);

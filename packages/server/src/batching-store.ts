@@ -1,27 +1,33 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 export interface BatchingSettings {
-  /** The longest time that an item waits for its result. */
+  /** The longest time that `submit` waits for the result of an item. */
   readonly timeoutMs: number;
-  /** The most concurrent calls to the store. While all of them are pending, new items wait for the next call. */
+  /**
+   * The most calls to the store at the same time. While this many calls are in flight, new items wait for the
+   * next call.
+   */
   readonly callsMax: number;
   readonly batchMax: number;
 }
 
 export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
 
-/** After a failed call, the store is treated as unavailable for this long. */
+/** After a failed call, the store is treated as unavailable for this time: `submit` does not call it. */
 const pauseMs = 100;
 
-/** A call without a result after this time is no longer treated as pending. */
+/**
+ * A call to the store that has no result after this time no longer counts as in flight, because it may never
+ * end.
+ */
 const abandonedMs = 1000;
 
 /**
- * Sends items to a store in batches. If the store is slow or has just failed, `submit` resolves with `undefined`
- * immediately.
+ * Sends items to a store in batches. If the store is slow or has just failed, `submit` resolves with
+ * `undefined` immediately, so that requests do not wait for it.
  */
 export class BatchingStore<Item, Result> {
-  /** How many items got no result from the store in time. */
+  /** How many items have got no result from the store in time. */
   missed = 0;
   lastError: unknown = undefined;
 
@@ -30,14 +36,17 @@ export class BatchingStore<Item, Result> {
   readonly #clock: Clock;
   readonly #onLate: (result: Result, item: Item) => void;
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  /** Items without a result, oldest first. All have the same timeout, so one timer is enough. */
+  /**
+   * Submitted items without a result, the oldest first. All items have the same timeout, so one timer is
+   * enough.
+   */
   readonly #pending: PendingItem<Item, Result>[] = [];
   #pendingFrom = 0;
   readonly #timer: Timer;
   #unsent: PendingItem<Item, Result>[] = [];
   #unavailableUntil = -Infinity;
 
-  /** `onLate` gets the results of items that have already timed out. */
+  /** `onLate` is called with a result that arrives after the timeout of its item. */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
     settings: BatchingSettings,
@@ -51,7 +60,7 @@ export class BatchingStore<Item, Result> {
     this.#timer = new Timer(clock, (now) => this.#expire(now));
   }
 
-  /** Resolves with the result of `item`, or with `undefined` if the store gives no result in time. */
+  /** Resolves with the store's result for `item`, or with `undefined` if there is no result in time. */
   submit(item: Item): Promise<Result | undefined> {
     const now = this.#clock.now();
     if (this.#isUnavailable(now)) {
@@ -77,12 +86,15 @@ export class BatchingStore<Item, Result> {
     const [oldest] = this.#calls;
     if (now - oldest!.since < this.#settings.timeoutMs) return false;
     if (now - oldest!.since < abandonedMs) return true;
-    // The oldest call may never end, so it is forgotten. This item may start a new call.
+    // The oldest call may never end, so it is removed. This item may start a new call.
     this.#calls.delete(oldest!);
     return false;
   }
 
-  /** Runs once in each turn of the event loop, so that all items of one turn are sent in one call. */
+  /**
+   * Runs once per iteration of the event loop, so that all items submitted in one iteration are sent in one
+   * call.
+   */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {

@@ -10,77 +10,96 @@ export interface RequestContext<Tx = unknown> {
   readonly signal: AbortSignal;
   /** The time until the deadline of the request, in ms; Infinity without a deadline. */
   readonly patienceLeft: number;
-  /** The number of the caller's attempt, from 1; `undefined` if the request does not contain it. */
+  /** The number of the client's attempt, from 1. `undefined`: the request does not contain it. */
   readonly attempt: number | undefined;
-  /** Whether the caller retries this request itself. If so, the handler should not retry its own calls. */
+  /** True: the client retries this request itself, so the handler should not retry its own calls. */
   readonly ownedUpstream: boolean;
   readonly priority: Priority;
-  /** Set if the request has an Idempotency-Key and `idempotency()` has locked that key. */
+  /** Set if the request has an Idempotency-Key and `idempotency()` has locked that key for this request. */
   readonly idempotent: IdempotentRequest<Tx> | undefined;
 }
 
-/** Called when an exchange ends. `completed` is false if the client disconnected before it got the whole response. */
+/**
+ * Called when an exchange ends: the whole response is sent (`completed` is true), or the client has
+ * disconnected.
+ */
 export type EndListener = (now: number, completed: boolean) => void;
 
-/** Called with the handler's response before it is sent. It may return a response to send instead. */
+/**
+ * Called with the handler's response before it is sent. If it returns a response, that one is sent instead.
+ */
 export type ResponseReviewer = (
   response: HandlerResponse,
 ) => PlainResponse | undefined | Promise<PlainResponse | undefined>;
 
-/** Returned by `readBody` if the body is longer than the given limit. */
+/** `readBody` returns this symbol if the body is longer than its limit. */
 export const tooLarge: unique symbol = Symbol('too large');
 
-/** The body of a request as it was read; a symbol if it is larger than a part may keep. */
+/** The body of a request, or the symbol `tooLarge` if the body is longer than the limit. */
 export type RequestBody = string | Uint8Array | typeof tooLarge;
 
-/** One request and its response, independent of the server framework. Each framework has its own subclass. */
+/**
+ * One request and its response, independent of the server framework. Each framework has its own subclass of
+ * `Exchange`.
+ */
 export abstract class Exchange implements RequestContext, AmbientContext {
   declare readonly clock: Clock;
-  /** The request object of the framework: an IncomingMessage, a FastifyRequest or a Hono context. */
+  /** The request object of the framework: an `IncomingMessage`, a `FastifyRequest` or a Hono context. */
   abstract readonly native: unknown;
   abstract readonly method: string;
-  /** Path and query, as the client sent them. */
+  /** The path and the query of the request, as the client sent them. */
   abstract readonly url: string;
   /** The host name in the request; empty if the request has none. */
   abstract readonly host: string;
-  /** The template of the route, such as `/users/:id`; undefined if the framework does not know it yet. */
+  /**
+   * The template of the route, such as `/users/:id`. `undefined`: the framework does not know the route yet.
+   */
   abstract readonly route: string | undefined;
   /** The remote address of the socket; empty if it is unknown. */
   abstract readonly peer: string;
   abstract readonly headers: HeaderSource;
   abstract readonly status: number;
-  /** Whether the handler's whole response was passed to the server. Some bytes may not be sent yet. */
+  /** True: the handler's whole response was passed to the server. Some of its bytes may not be sent yet. */
   abstract readonly isAnswered: boolean;
   protected abstract readonly isDisconnected: boolean;
 
   declare patienceEndsAt: number;
   declare attempt: number | undefined;
   declare ownedUpstream: boolean;
-  /** Whether this service only passes requests on: `packaging()` sets it. */
+  /**
+   * True: this service only forwards requests, so its outgoing calls are not retried here. `packaging()` sets
+   * it.
+   */
   declare packaging: boolean;
   declare priority: Priority;
   declare idempotent: IdempotentRequest | undefined;
-  /** The handler's outgoing calls derive their own idempotency keys from this key. */
+  /**
+   * The idempotency key of this request. Outgoing calls of the handler derive their own idempotency keys from
+   * it.
+   */
   declare idempotencyKey: string | undefined;
   /**
-   * Whether the handler runs with this exchange in AsyncLocalStorage. Its outgoing calls then inherit the deadline and
-   * the signal.
+   * True: the handler runs with this exchange in AsyncLocalStorage. Its outgoing calls then inherit the
+   * deadline and the signal.
    */
   declare isAmbient: boolean;
-  /** Whether the response was sent or the client has disconnected. It is updated only if there is an end listener. */
+  /**
+   * True: the response was sent or the client has disconnected. It is updated only if there is an end
+   * listener.
+   */
   declare isOver: boolean;
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** The cached reading of the clock; below 0 if the clock was not read yet. */
+  /** The cached time for `nowOf`. A value below 0 means that the clock was not read yet. */
   declare private now: number;
-  /** The first listener has its own field. So most requests need no array. */
+  /** The first end listener has its own field, so that most requests need no array. */
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
   declare private reviewers: Reviewer[] | undefined;
   declare private isReviewed: boolean;
 
-  /** All fields are set in the constructor, because class field initializers take twice the time. */
+  /** All fields are set in the constructor, because class field initializers take twice as long. */
   constructor(clock: Clock) {
     this.clock = clock;
     this.patienceEndsAt = Infinity;
@@ -101,19 +120,22 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     this.isReviewed = false;
   }
 
-  /** Returns the lines of a header that was sent several times, not joined. */
+  /** Returns the values of a header as a list. A header that was sent several times has several values. */
   abstract headerLines(name: string): readonly string[];
   abstract setHeader(name: string, value: string): void;
-  /** Reads the whole body, or returns `tooLarge`. The handler can still read the body afterwards. */
+  /**
+   * Reads the whole body of the request, or returns `tooLarge`. The handler can still read the body
+   * afterwards.
+   */
   abstract readBody(bytesMax: number): RequestBody | Promise<RequestBody>;
-  /** Sends this response. Everything that the handler sends later is discarded. */
+  /** Sends this response instead of the handler's. Everything that the handler sends later is discarded. */
   protected abstract answerInstead(response: PlainResponse): void;
-  /** Starts to watch for the end of the response. Called when the first end listener is added. */
+  /** Starts to watch for the end of the response. It is called when the first end listener is added. */
   protected abstract watchEnd(): void;
 
   /**
-   * Returns false only if the request has none of these headers. It may return true without looking, because parsing
-   * headers is slow.
+   * Returns false only if the request has none of these headers. A subclass may return true without a check,
+   * because parsing headers is slow.
    */
   mayHaveHeader(_names: HeaderNames): boolean {
     return true;
@@ -132,7 +154,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return query < 0 ? url : url.slice(0, query);
   }
 
-  /** The signal is created at the first read, because most handlers never read it. */
+  /** Created at the first read, because most handlers never read the signal. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -147,14 +169,17 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return status === 503 || status === 504 || status === 429;
   }
 
-  /** Returns the time at which the checks (such as `rateLimit()`) began. The clock is read only once for all checks. */
+  /**
+   * Returns the time at which the parts (such as `rateLimit()`) began to check this request. The clock is
+   * read only once for all parts.
+   */
   nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
     if (this.now < 0) this.now = clock.now();
     return this.now;
   }
 
-  /** Makes `nowOf` read the clock again. */
+  /** Makes the next call of `nowOf` read the clock again. */
   beginPass(): void {
     this.now = -1;
   }
@@ -170,8 +195,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Whether the handler should not start, because nobody waits for its response. With a locked idempotency key the
-   * handler always starts, because its outcome must be recorded.
+   * True: the client has disconnected or has got a response, so the handler should not start. If an
+   * idempotency key is locked, the handler always starts, because its outcome must be recorded.
    */
   get isAbandoned(): boolean {
     return !this.idempotent && (this.isOver || this.isDisconnected);
@@ -189,7 +214,10 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     else this.moreEndListeners = [listener];
   }
 
-  /** Adds a function that gets the response before it is sent. The function that was added last is called first. */
+  /**
+   * Adds a function that is called with the response before it is sent. The function that was added last is
+   * called first.
+   */
   addReviewer(bodyMax: number, review: ResponseReviewer): void {
     if (this.reviewers) this.reviewers.push({ review, bodyMax });
     else this.reviewers = [{ review, bodyMax }];
@@ -203,7 +231,10 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return Math.max(0, ...(this.reviewers ?? []).map(({ bodyMax }) => bodyMax));
   }
 
-  /** Calls all reviewers once. Resolves with the response to send instead, or with `undefined`. */
+  /**
+   * Calls all reviewers (functions that may replace the response), once. Resolves with the response to send
+   * instead, or with `undefined`.
+   */
   async callReviewers(response: HandlerResponse): Promise<PlainResponse | undefined> {
     const reviewers = this.reviewers ?? [];
     this.reviewers = undefined;
@@ -231,8 +262,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Ends the request at its deadline: sends `response` and aborts the signal. With a locked idempotency key it only
-   * aborts the signal, because the handler's response must be recorded.
+   * Ends the request at its deadline: sends `response` and aborts the signal. If an idempotency key is
+   * locked, it only aborts the signal, because the handler's response must be recorded.
    */
   expire(response: PlainResponse, reason: unknown): void {
     if (this.isOver || this.isReviewed || this.idempotent) this.abort(reason);
@@ -268,16 +299,19 @@ function callReviewer(
   return review(tooLong ? { ...response, body: undefined } : response);
 }
 
-/** The property of a framework's request that stores its Exchange. */
+/** The name of the property in which a framework's request object stores its `Exchange`. */
 export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
-/** The property with a function that creates the Exchange later. It is for requests that have no Exchange yet. */
+/**
+ * The name of a property with a function that creates the `Exchange`. It is used for requests that have no
+ * `Exchange` yet.
+ */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 
 interface Carrier {
   [exchangeKey]?: Exchange | null;
   readonly [exchangeFactory]?: (request: object) => Exchange | undefined;
-  /** The inner request, in frameworks that wrap the server's request. */
+  /** The request object of Node, in frameworks that wrap it. */
   readonly raw?: Carrier;
 }
 
@@ -290,8 +324,8 @@ export function attachedExchange(carrier: object): Exchange | undefined {
 }
 
 /**
- * Returns what `guard` knows about a request, or `undefined` without a `guard`. `request` is the request of node:http,
- * Express or Fastify, or the context of Hono.
+ * Returns what `guard` knows about a request. `undefined`: no `guard` runs for this request. `request` is the
+ * request of node:http, Express or Fastify, or the context of Hono.
  */
 export function contextOf<Tx = unknown>(request: object): RequestContext<Tx> | undefined;
 export function contextOf(request: object): RequestContext | undefined {
@@ -299,7 +333,7 @@ export function contextOf(request: object): RequestContext | undefined {
   return attachedExchange(request) ?? make?.(request) ?? (raw && attachedExchange(raw));
 }
 
-/** The reason with which the signal of a request aborts when its client has disconnected. */
+/** The abort reason of a request's `signal` when the client has disconnected. */
 export class ClientGoneError extends Error {
   readonly code = 'HOLDFAST_CLIENT_GONE';
 

@@ -10,7 +10,7 @@ import type { PartEnvironment } from './part-environment.ts';
 export { contextOf } from './exchange.ts';
 export { sendResponse } from './node/held-response.ts';
 
-/** Makes middleware for Express 5, for an application, a router or one route. */
+/** Creates middleware for Express 5. Use it for an application, a router or one route. */
 export function guard(parts: readonly Part[], environment: PartEnvironment = {}): RequestHandler {
   const ordered = orderParts(parts);
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guard.');
@@ -22,13 +22,16 @@ export function guard(parts: readonly Part[], environment: PartEnvironment = {})
 }
 
 class ExpressExchange extends NodeExchange {
-  /** Express knows the route only in middleware of that route. In earlier middleware `route` is undefined. */
+  /**
+   * Express knows the route only in middleware of that route. In middleware that runs earlier, this is
+   * `undefined`.
+   */
   override get route(): string | undefined {
     const { route, baseUrl } = this.native as Request;
     return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
   }
 
-  /** Inside a router, `url` has no router prefix; `originalUrl` has it. */
+  /** Inside a router, Express removes the router's prefix from `url`. `originalUrl` still has it. */
   override get url(): string {
     return (this.native as Request).originalUrl;
   }

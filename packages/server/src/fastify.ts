@@ -10,16 +10,16 @@ import type { PlainResponse, ResponseHeaders } from './response.ts';
 
 export { contextOf } from './exchange.ts';
 
-/** The options of the plugin. `parts` is required. */
+/** The options of the Fastify plugin. `parts` is required. */
 export interface FastifyGuardOptions {
-  /** What runs before the handlers, such as `rateLimit()`. Required. */
+  /** The parts (checks such as `rateLimit()`) that run before the handlers. Required. */
   readonly parts: readonly Part[];
   /**
    * The hook in which the parts (checks such as `rateLimit()`) run. Use `preHandler` for parts that must run after
    * authentication. Default: `onRequest`.
    */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
-  /** The clock of deadlines and waits. Default: the system's. */
+  /** The clock for deadlines and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -29,7 +29,7 @@ const fields = {
   clock: clockField,
 };
 
-/** A plugin for Fastify 5. The parts (such as `rateLimit()`) run before all routes of its scope. */
+/** A plugin for Fastify 5. The parts (checks such as `rateLimit()`) run before all routes of its scope. */
 export function guard(
   app: FastifyInstance,
   options: FastifyGuardOptions,
@@ -96,19 +96,25 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   }
 }
 
-// Without this symbol the hooks would not apply to routes outside of the plugin. The package `fastify-plugin` sets it,
-// too.
+// Without this symbol, Fastify would apply the hooks only to routes inside of the plugin. The package
+// `fastify-plugin` sets the same symbol.
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
-/** The property that stores the reply in a request. Request and reply are enough to create the Exchange later. */
+/**
+ * The name of the property in which a request stores its reply. The `Exchange` can be created later from
+ * both.
+ */
 const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
 type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
 type Next = (error?: Error) => void;
 type Send = (error: Error | null, payload?: unknown) => void;
 
-/** One object for all requests, which saves an allocation. A part must not keep it after `tryFastPath` returns. */
+/**
+ * One object is used for all requests, which saves an allocation per request. A part must not keep it after
+ * `tryFastPath` returns.
+ */
 class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 
@@ -149,7 +155,7 @@ class FastifyExchange extends NodeExchange {
     this.reply.header(name, value);
   }
 
-  /** Copies the body while Fastify's parser reads it, so that it is not read twice. */
+  /** Copies the request body while Fastify's parser reads it, so that the body is not read twice. */
   recordBody(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
@@ -161,13 +167,14 @@ class FastifyExchange extends NodeExchange {
       else chunks.length = 0;
     };
     payload.on('data', this.recordChunk);
-    // The listener has started the stream. The stream pauses until Fastify's parser adds its own listener.
+    // Adding the listener has started the stream. Pause it until Fastify's parser adds its own listener.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { payload, recordChunk, request } = this;
-    // Fastify has no parser for this content type. The handler will read the stream, so the body is buffered now.
+    // Fastify has no parser for this content type, so the handler will read the stream itself. Buffer the
+    // body now.
     if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
       request.off('data', recordChunk);
       return super.readBody(bytesMax);
@@ -183,8 +190,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   /**
-   * Calls the reviewers (functions that may replace the response) if the handler wrote to Node's raw response. Other
-   * responses are reviewed in the `onSend` hook.
+   * If the handler writes to Node's raw response, calls the reviewers (functions that may replace the
+   * response) when it ends. Other responses are reviewed in the `onSend` hook.
    */
   override prepare(): void {
     if (!this.hasReviewers) return;
@@ -211,19 +218,22 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(response: PlainResponse): void {
-    // `sent` is still false while a stream is being sent, so `headersSent` is checked, too.
+    // While a stream is being sent, `reply.sent` is still false. So check `headersSent`, too.
     if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
 
-/** Fastify stores the route of a request under this symbol. The symbol is looked up in the first request. */
+/** The symbol under which Fastify stores the route in a request. It is looked up in the first request. */
 let routeSymbol: symbol | undefined;
 
 interface Routed {
   readonly [context: symbol]: { readonly config?: { readonly url?: string } } | undefined;
 }
 
-/** Returns the template of the route. Fastify's `routeOptions` is too slow: it creates a new object at each read. */
+/**
+ * Returns the template of the route, such as `/users/:id`. Fastify's `routeOptions` is too slow: it creates a
+ * new object at each read.
+ */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
     ({ description }) => description === 'fastify.context',
@@ -233,8 +243,8 @@ function routeOf(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Returns status and headers of a response. Fastify reads a `Response` object only after its hooks, so this function
- * reads it.
+ * Returns the status and the headers of a response. If the handler returned a `Response` object, Fastify
+ * reads it only after its hooks. So this function reads it.
  */
 function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
   const headers = reply.getHeaders() as ResponseHeaders;

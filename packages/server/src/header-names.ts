@@ -1,7 +1,10 @@
 /** A set of header names in lower case, optimized for lookups in every request. */
 export class HeaderNames {
   readonly #names: ReadonlySet<string>;
-  /** `#hasLength[n]` is true if a name has n characters. This excludes most headers without a hash lookup. */
+  /**
+   * `#hasLength[n]` is true if one of the names has n characters. This check excludes most headers without a
+   * hash lookup.
+   */
   readonly #hasLength: readonly boolean[];
 
   constructor(...names: readonly string[]) {

@@ -15,7 +15,7 @@ import { WebExchange } from './web.ts';
 export { contextOf } from './exchange.ts';
 
 /**
- * Makes middleware for Hono 4. The client's address is known, and a disconnect is noticed, only with
+ * Creates middleware for Hono 4. It knows the client's address and notices disconnects only with
  * `@hono/node-server`.
  */
 export function guard(parts: readonly Part[], environment: PartEnvironment = {}): MiddlewareHandler {
@@ -68,12 +68,16 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Some code reads the body from the raw request instead of Hono's cache, so the raw request must stay readable.
+    // Some code reads the body from the raw request instead of Hono's cache, so replace the raw request by
+    // one that can be read.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
-  /** Calls the next middleware. Resolves with a response only if the deadline passed and another response was sent. */
+  /**
+   * Calls the next middleware. Resolves with a response only if the deadline passed first and another
+   * response is sent.
+   */
   async callNext(next: () => Promise<void>): Promise<Response | undefined> {
     const called = this.hasReviewers ? this.#callReviewed(next) : this.runInContext(next);
     const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
@@ -93,7 +97,8 @@ class HonoExchange extends WebExchange {
   }
 
   /**
-   * Sets the headers after the handler, because Hono loses earlier headers if the handler returns its own `Response`.
+   * Adds the headers of the parts after the handler, because Hono loses earlier headers if the handler
+   * returns its own `Response`.
    */
   #finishNext(): undefined {
     const context = this.#context;
@@ -102,7 +107,10 @@ class HonoExchange extends WebExchange {
     if (finished !== res) context.res = finished;
   }
 
-  /** On Node, the exchange ends when the socket has sent the response. So this method does nothing there. */
+  /**
+   * With `@hono/node-server`, the exchange ends when the socket has sent the response. So this method does
+   * nothing there.
+   */
   protected override finished(): void {
     if (!this.#outgoing) super.finished();
   }
@@ -131,7 +139,10 @@ async function readAlready(body: unknown): Promise<RequestBody> {
   return body instanceof Uint8Array ? body : JSON.stringify(body);
 }
 
-/** Returns the same text for the same fields and files, whatever multipart boundary they were sent with. */
+/**
+ * Returns a text that depends only on the fields and files of the form. The multipart boundary, which differs
+ * in each request, does not matter.
+ */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value];

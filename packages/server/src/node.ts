@@ -15,18 +15,21 @@ export type NodeHandler = (request: IncomingMessage, response: ServerResponse) =
 
 /** The options of `guard` for `node:http`. */
 export interface NodeGuardOptions {
-  /** The clock of deadlines and waits. Default: the system's. */
+  /** The clock for deadlines and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
   /**
-   * Called when the handler, or a function of the user inside a part, throws or rejects; the client gets a 500. Default:
-   * emits a process warning.
+   * Called when the handler throws or rejects, or a function in the options of a part does. The client gets a
+   * 500. Default: emits a process warning.
    */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
 
 const fields = { clock: clockField, onError: callback<NonNullable<NodeGuardOptions['onError']>>() };
 
-/** Makes a handler for `http.createServer`. It runs the parts (such as `rateLimit()`) first, and then `handler`. */
+/**
+ * Creates a handler for `http.createServer`. It runs the parts (checks such as `rateLimit()`) first, and then
+ * `handler`.
+ */
 export function guard(
   parts: readonly Part[],
   handler: NodeHandler,
@@ -38,7 +41,8 @@ export function guard(
     const made = attachedExchange(request) as NodeExchange | undefined;
     const exchange = made ?? new NodeExchange(request, response, clock);
     const failed = (error: unknown) => {
-      // A client that has part of a response must not take it for all of it.
+      // A part of the response is already sent. Close the connection, so that the client does not take it for
+      // a complete response.
       if (response.headersSent) response.destroy();
       else sendResponse(response, { status: 500, headers: {}, body: null });
       onError(error, request);
@@ -47,7 +51,7 @@ export function guard(
   };
 }
 
-/** Calls the handler. Without this, an error of the handler would end the process. */
+/** Calls the handler and catches its errors. Otherwise, an error of the handler would end the process. */
 function call(
   handler: NodeHandler,
   request: IncomingMessage,

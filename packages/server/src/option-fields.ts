@@ -2,7 +2,7 @@ import type { Clock } from 'holdfast';
 import type { Field } from 'holdfast/fields';
 import type { Peers } from './address.ts';
 
-/** Converts a method to upper case. Otherwise `'post'` would match no request. */
+/** Reads an HTTP method and converts it to upper case. Otherwise, `'post'` would match no request. */
 export const methodField: Field<string, string> = {
   kind: 'a method such as "POST"',
   read: (value) => (typeof value === 'string' && /^[\w-]+$/.test(value) ? value.toUpperCase() : undefined),
@@ -13,7 +13,7 @@ export const peersField: Field<Peers, Peers> = objectWith('what peers("10.0.0.0/
 
 export const clockField: Field<Clock, Clock> = objectWith('a Clock', 'now');
 
-/** Accepts an object that has a function with the given name. */
+/** Returns a field that accepts an object with a function of the given name. */
 export function objectWith<T>(kind: string, name: keyof T & string): Field<T, T> {
   return {
     kind,

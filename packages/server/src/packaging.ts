@@ -6,12 +6,16 @@ import { storeKey } from './idempotency/request-fingerprint.ts';
 import type { Part } from './part.ts';
 import { problem } from './problem.ts';
 
-/** The options of `packaging`. Without `scope`, no key of a request is passed on. */
+/**
+ * The options of `packaging`. Without `scope`, the Idempotency-Key of a request is not used for outgoing
+ * calls.
+ */
 export interface PackagingOptions {
   /**
-   * Returns the owner of an Idempotency-Key, for example the authenticated user. Calls of the handler then derive their
-   * keys from the owner and the key of the request, so that a retry of the client is not a second order. `undefined`:
-   * this request passes no key on. Default: no key is passed on, because two clients may send the same key.
+   * Returns the owner of an Idempotency-Key, for example the authenticated user. Outgoing calls of the
+   * handler then derive their keys from the owner and the key, so that a retry of the client has no second
+   * effect. `undefined`: the key of this request is not used. Default: no key is used, because two clients
+   * may send the same key.
    */
   scope?: ((exchange: Exchange) => string | undefined) | undefined;
 }
@@ -23,8 +27,9 @@ export const packagingFields = {
 const invalid = problem('key-invalid');
 
 /**
- * A part for `guard` of a service that only passes requests on. Calls of its handlers make one attempt, whatever their
- * policy says: whoever called this service retries. Breakers, limits and timeouts of these policies hold as always.
+ * A part for `guard`, for a service that only forwards requests. Outgoing calls of its handlers make only one
+ * attempt, because the client of this service retries. Breakers, limits and timeouts of their policies still
+ * apply.
  */
 export function packaging(options: PackagingOptions = {}): Part {
   const { scope } = readTable(packagingFields, options, 'packaging.');

@@ -1,7 +1,7 @@
 import type { Clock } from 'holdfast';
 
-/** The clock of parts that need no random numbers. */
+/** The environment of parts that need a clock, but no random numbers. */
 export interface PartEnvironment {
-  /** The clock of deadlines and waits. Default: the system's. */
+  /** The clock for deadlines and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
 }

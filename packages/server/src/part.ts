@@ -3,7 +3,10 @@ import { ClientGoneError, type Exchange } from './exchange.ts';
 import type { NodeExchange } from './node/node-exchange.ts';
 import type { PlainResponse } from './response.ts';
 
-/** The order in which the parts run. The order of the user's list is ignored, because another order would be wrong. */
+/**
+ * The order in which the parts run. The order of the user's list is ignored, because only this order is
+ * correct.
+ */
 const order = [
   'health',
   'deadline',
@@ -21,20 +24,26 @@ export type PartName = (typeof order)[number];
 /** One check that runs before a handler, such as `rateLimit()`. It may respond instead of the handler. */
 export interface Part {
   readonly name: PartName;
-  /** The most bytes of the body that the part reads; undefined if it does not read the body. */
+  /** The most bytes of the request body that the part reads. `undefined`: it does not read the body. */
   readonly bodyMax?: number | undefined;
-  /** Decides about a request. `undefined` lets it pass; a response is sent instead of calling the handler. */
+  /**
+   * Checks a request. If it returns `undefined`, the request passes. If it returns a response, this is sent
+   * and the handler is not called.
+   */
   enter(exchange: Exchange): PlainResponse | undefined | Promise<PlainResponse | undefined>;
-  /** A cheaper `enter`, without an Exchange object. True lets the request pass; on false, `enter` must be called. */
+  /**
+   * A faster `enter`, without an `Exchange` object. If it returns true, the request passes. If it returns
+   * false, `enter` must be called.
+   */
   readonly tryFastPath?: ((request: FastPathRequest) => boolean) | undefined;
 }
 
-/** What is known about a request without an Exchange object. */
+/** The properties of a request that are known without an `Exchange` object. */
 export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
 /**
- * Validates and sorts the parts. It copies them without getters, because V8 (Node's JavaScript engine) reads objects
- * with getters slowly.
+ * Validates and sorts the parts. It copies them to objects without getters, because V8 (Node's JavaScript
+ * engine) reads getters slowly.
  */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
@@ -51,8 +60,8 @@ export function orderParts(parts: readonly Part[]): readonly Part[] {
 }
 
 /**
- * Runs the parts from index `from`, and returns the first response of a part. It is synchronous unless a part returns a
- * promise.
+ * Runs the parts, beginning at index `from`, and returns the first response of a part. It is synchronous
+ * unless a part returns a promise.
  */
 export function enterAll(
   parts: readonly Part[],
@@ -72,7 +81,10 @@ export function enterAll(
   return undefined;
 }
 
-/** Runs the parts. Then calls `next`, or sends the response of the part that refused. */
+/**
+ * Runs the parts. If all let the request pass, calls `next`. Otherwise, sends the response of the part that
+ * refused.
+ */
 export function runParts(
   ordered: readonly Part[],
   exchange: NodeExchange,
@@ -91,7 +103,8 @@ export function runParts(
     entered.then(
       (response) => handOver(exchange, response, next, failed),
       (error: unknown) => {
-        // The client disconnected while its body was read. This is not an error of the server.
+        // The client disconnected while its body was read. That is not an error of the server, so do not
+        // report it.
         if (!(error instanceof ClientGoneError)) failed(error);
       },
     );

@@ -26,12 +26,14 @@ const problems = {
   'store-unavailable': [503, 'safe', 'The store of Idempotency-Keys is unavailable.'],
 } as const satisfies Record<string, readonly [status: number, retry: Retry, title: string]>;
 
-/** The kinds of refusals, each with a status and a title of its own. */
+/** The names of the error responses. Each has its own status and title. */
 export type ProblemName = keyof typeof problems;
 
 const registeredNames: readonly string[] = ['quota-exceeded', 'temporary-reduced-capacity'];
 
-/** Makes an error response in the format of RFC 9457 (problem details). It contains no stack, host or key. */
+/**
+ * Creates an error response in the format of RFC 9457 (problem details). It contains no stack, host or key.
+ */
 export function problem(
   name: ProblemName,
   headers: ResponseHeaders = {},
@@ -52,15 +54,15 @@ export function problem(
 }
 
 /**
- * Returns `Retry-After` in seconds: `waitMs`, at most `capMs`, plus a random part of up to 50 %. So clients do not all
- * retry at the same time.
+ * Returns the value of `Retry-After` in seconds: `waitMs`, at most `capMs`, plus a random part of up to 50 %.
+ * So not all clients retry at the same time.
  */
 export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {
   const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
   return String(Math.ceil(seconds * (1 + random() / 2)));
 }
 
-/** These responses are created only once, because a refusal must be cheap. */
+/** The responses of `noCapacity`. They are created only once, because a refusal must be cheap. */
 const capacityProblems: readonly PlainResponse[] = ['1', '2', '3'].map((seconds) =>
   problem('temporary-reduced-capacity', { 'retry-after': seconds }),
 );
@@ -70,5 +72,8 @@ export function noCapacity(random: Random): PlainResponse {
   return capacityProblems[Math.floor(random() * capacityProblems.length)]!;
 }
 
-/** Stands for the response to a disconnected client, and is never sent. nginx logs 499 in this case. */
+/**
+ * A placeholder for the response to a disconnected client. It reaches no client. nginx logs the status 499 in
+ * this case.
+ */
 export const clientClosedRequest: PlainResponse = { status: 499, headers: {}, body: null };

@@ -13,19 +13,21 @@ export interface WebRequestInfo {
   readonly peer?: string | undefined;
   /** The template of the route, such as `/users/:id`. */
   readonly route?: string | undefined;
-  /** Available to the user's functions as `exchange.native`; the request by default. */
+  /**
+   * The value of `exchange.native`, for functions in the options of the parts. By default, it is the request.
+   */
   readonly native?: unknown;
 }
 
-/** A handler. It can read the body of `request`, even if a part has read the body before. */
+/** A handler of a request. It can read the body of `request`, even if a part has already read the body. */
 export type WebHandler<Tx = unknown> = (
   request: Request,
   context: RequestContext<Tx>,
 ) => Response | Promise<Response>;
 
 /**
- * Makes a handler that runs the parts (such as `rateLimit()`) first, and then `handler`. It works with any server that
- * uses `Request` and `Response`.
+ * Creates a handler that runs the parts (checks such as `rateLimit()`) first, and then `handler`. It works
+ * with any server that uses `Request` and `Response`.
  */
 export function guardWeb<Tx = unknown>(
   parts: readonly Part[],
@@ -61,7 +63,9 @@ export class WebExchange extends Exchange {
   readonly peer: string;
   readonly route: string | undefined;
   status = 0;
-  /** Resolves with the response that is sent when the deadline passes before the handler responds. */
+  /**
+   * If the deadline passes before the handler responds, this promise resolves with the response that is sent.
+   */
   readonly insteadOfHandler: Promise<Response>;
   #answerInstead!: (response: Response) => void;
   #added: [name: string, value: string][] | undefined;
@@ -107,7 +111,8 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // `Headers` joins several lines with a comma. An idempotency key contains no comma, so two keys are still detected.
+    // `Headers` joins several lines with a comma. An idempotency key contains no comma, so two keys are
+    // detected nevertheless.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -137,13 +142,13 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Calls the handler, and then the reviewers, which may replace its response. */
+  /** Calls the handler, and then the reviewers (functions that may replace its response). */
   async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {
       response = await this.runInContext(async () => next());
     } catch (error) {
-      // The server will respond with a 500, so the reviewers get a 500, too.
+      // The server responds to an error with a 500, so the reviewers get a 500, too.
       await this.callReviewers({ status: 500, headers: {}, body: '' });
       this.finish(new Response(null, { status: 500 }));
       throw error;
@@ -156,7 +161,8 @@ export class WebExchange extends Exchange {
     const { status } = response;
     const headers = Object.fromEntries(response.headers);
     const captured = capture(response, this.reviewedBodyMax).catch(async (error) => {
-      // The handler has run, but the body of its response cannot be read or sent.
+      // The handler has run, but the body of its response cannot be read. Call the reviewers without the
+      // body.
       await this.callReviewers({ status, headers, body: undefined });
       throw error;
     });
@@ -165,7 +171,10 @@ export class WebExchange extends Exchange {
     return instead ? toResponse(instead) : rest;
   }
 
-  /** Adds the headers of the parts, and ends the exchange. It does not wait for a streamed body. */
+  /**
+   * Adds the headers that the parts have set, and ends the exchange. It does not wait until a streamed body
+   * is sent.
+   */
   finish(response: Response): Response {
     const finished = this.#added ? withHeaders(response, this.#added) : response;
     this.status = response.status;
@@ -174,7 +183,10 @@ export class WebExchange extends Exchange {
     return finished;
   }
 
-  /** Called when the handler is not started. After the deadline it returns the response that was already sent. */
+  /**
+   * Called when the handler is not started. If the deadline has passed, it returns the response that was sent
+   * then.
+   */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;
     this.ended(false);
@@ -209,8 +221,8 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
 }
 
 /**
- * Reads the body of a response; undefined if it is a stream of events or longer than `bytesMax`. `rest` still has the
- * whole body.
+ * Reads the body of a response. `body` is `undefined` if it is a stream of events or longer than `bytesMax`.
+ * `rest` is a response that still has the whole body.
  */
 async function capture(
   response: Response,

@@ -13,7 +13,10 @@ export class Cache {
   readonly #settings: CacheSettings;
   readonly #draw: () => number;
   readonly #filled: Uint8Array;
-  /** For each key: calls that wait for the result of a pending call. */
+  /**
+   * For each key: calls without a request of their own. They wait for the result of a pending call for the
+   * same key.
+   */
   readonly #waiting = new Map<number, Joined[]>();
 
   constructor(world: World, name: string, settings: CacheSettings) {
@@ -26,7 +29,7 @@ export class Cache {
     this.#filled.fill(0);
   }
 
-  /** Reads a key from the cache, by a call, or by waiting for a pending call. */
+  /** Looks up a random key. On a miss the call is sent, or it waits for a pending call for the same key. */
   call(caller: Caller, origin: Origin, client: number, poison: boolean): void {
     const key = this.#draw();
     if (this.#filled[key]) {

@@ -21,7 +21,7 @@ import type { CallerTally } from './tally.ts';
 import { ANSWERED, ARRIVED, DONE_WELL, FAILED, GAVE_UP, SENT } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The part of the simulation that made a call. `ended` receives the result. */
+/** The part of the simulation that made a call: clients, or a service. `ended` receives the result. */
 export interface Origin {
   /** The time, in ms, at which the caller of this service gives up. Clients have no such time. */
   readonly expiresAt?: number | undefined;
@@ -41,9 +41,9 @@ export interface CallerSettings {
   /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
-  /** False: another caller in the chain of calls already retries, so this caller does not. */
+  /** False: another caller in the same chain of services retries, so this caller must not retry as well. */
   readonly isOwner?: boolean | undefined;
-  /** True: the timeout of a call is limited to the time that the incoming call has left. */
+  /** True: the timeout of a call is at most the time that is left for the incoming call. */
   readonly knowsPatience?: boolean | undefined;
 }
 
@@ -55,11 +55,16 @@ export class Caller {
   readonly tally: CallerTally;
   readonly service: Service;
   readonly rank: number;
-  /** Undefined if there are no options, so that the policy can take its faster path. */
+  /**
+   * The options for `policy.run`. Undefined if there are none, so that the policy can take its faster path.
+   */
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
-  /** True if a successful first attempt needs no state machine. `policy.run` has the same shortcut. */
+  /**
+   * True if a successful first attempt can skip the policy's state machine. `policy.run` has the same
+   * shortcut.
+   */
   readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
@@ -91,7 +96,10 @@ export class Caller {
     else this.call(origin, client, poison);
   }
 
-  /** Begins a call. `client` is a number that the origin chooses; `poison` makes every attempt fail. */
+  /**
+   * Begins a call. `client` is a number that the origin chooses and gets back in `ended`. `poison` makes
+   * every attempt fail.
+   */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -106,7 +114,10 @@ export class Caller {
     return call;
   }
 
-  /** Begins a call that sends nothing. It gets its result from the cache or from a pending call. */
+  /**
+   * Begins a call that sends no request. It gets its result from the cache, or from a pending call for the
+   * same key.
+   */
   join(origin: Origin, client: number): Joined {
     const { nowUs } = this.world.timeline;
     this.tally.begun.add(nowUs);
@@ -125,7 +136,10 @@ export class Caller {
     return job;
   }
 
-  /** A fallback is an answer for the caller, but the work was not done: it counts as failed. */
+  /**
+   * Counts the end of a call. A call that is answered by a fallback counts as failed, because the work was
+   * not done.
+   */
   over(call: Call, ok: boolean, stop: StopReason | undefined, isFallback = false): void {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -164,7 +178,10 @@ function notOwner(): StopReason {
   return 'not_owner';
 }
 
-/** The timeout of a call in ms: `patienceMs`, or the time that the incoming call has left, if that is shorter. */
+/**
+ * The timeout of a call in ms: `patienceMs`, or the time that is left for the incoming call if that is
+ * shorter.
+ */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { patienceMs, knowsPatience, policy } = caller.settings;
   if (!knowsPatience || origin.expiresAt === undefined) return patienceMs;
@@ -181,14 +198,16 @@ export interface Call {
   readonly poison: boolean;
   isOver: boolean;
   attempts: number;
-  /** How often a server has finished the work of this call. */
+  /** How often servers have finished the work of this call. More than once means duplicate work. */
   timesDone: number;
   begin(): void;
   answered(job: Job): void;
   leave(): void;
 }
 
-/** A call that gets its result from the cache or from the call of another client. */
+/**
+ * A call that sends no request. It gets its result from the cache, or from a pending call of another client.
+ */
 export class Joined implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -234,8 +253,8 @@ class Leaving extends Alarm {
 const left = 'the customer has left';
 
 /**
- * Replaces the AbortController if the service ignores cancellation. A real one would take ten times the time of an
- * attempt.
+ * Replaces the AbortController when the service ignores cancellation. Creating a real one takes ten times as
+ * long as the rest of an attempt.
  */
 const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 
@@ -393,12 +412,12 @@ class PromisedCall implements Call {
       const job = caller.send(this, attempt as Attempt);
       return new Promise((resolve, reject) => {
         job.promise = { resolve, reject };
-        // The service may have refused before the promise was created.
+        // The service may have rejected the job before this promise was created.
         if (job.isDelivered) this.answered(job);
       });
     };
     if ('fallback' in policy.spec) {
-      // Only `try` tells a fallback from a result.
+      // Only `policy.try` says whether a result is from the fallback.
       policy
         .try(operation, options)
         .then(({ ok, story, ...ending }) =>

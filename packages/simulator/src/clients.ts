@@ -7,7 +7,7 @@ import type { CallerTally } from './tally.ts';
 import { SharedAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** One class of clients: when they call, and what they do after an answer. */
+/** One class of clients. It decides when they call, and what they do after an answer. */
 export interface Clients {
   start(): void;
 }
@@ -16,7 +16,7 @@ export interface ClientsParts {
   readonly name: string;
   readonly settings: ClientsSettings;
   readonly tally: CallerTally;
-  /** Returns the caller of one client. Clients that share policy state have the same caller. */
+  /** Returns the caller of one client. Clients that share a policy get the same caller. */
   callerOf(client: number): Caller;
   /** No new calls begin after this time, in µs. */
   readonly untilUs: number;
@@ -27,7 +27,7 @@ export function makeClients(world: World, parts: ClientsParts): Clients {
   return think !== undefined || burst !== undefined ? new Loops(world, parts) : new Stream(world, parts);
 }
 
-/** Clients that call at given times or at a given rate. They do not wait for earlier answers. */
+/** Clients that call at given times or at a given rate, without waiting for earlier answers. */
 class Stream extends Alarm implements Clients, Origin {
   readonly #world: World;
   readonly #parts: ClientsParts;
@@ -76,12 +76,13 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** How many entries of the list `at` have arrived so far. */
+  /** How many entries of the list `arrivals.at` have arrived so far. */
   #arrived = 0;
 
   /**
-   * Sets the alarm for the next arrival or the next change of the rate. After a change, the next arrival is drawn
-   * again, because a Poisson process has no memory.
+   * Sets the alarm for the next arrival, or for the next change of the rate if that is earlier. After a
+   * change the next arrival is drawn again. That is correct because arrivals of a Poisson process do not
+   * depend on earlier ones.
    */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
@@ -97,7 +98,8 @@ class Stream extends Alarm implements Clients, Origin {
     const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
     const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
     this.#isChange = fromUs + gapUs >= changeUs;
-    // The time of a change is rounded up. Rounded down, the same change would be found again forever.
+    // Round the time of a change up. If it were rounded down, the loop would find the same change again and
+    // never end.
     const atUs = this.#isChange ? Math.ceil(changeUs) : Math.round(fromUs + gapUs);
     if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
   }
@@ -126,7 +128,10 @@ class Loops extends SharedAlarm implements Clients, Origin {
   readonly #untilUs: number;
   /** For each client, the number of calls that it still makes; `undefined` means no limit. */
   readonly #left: Float64Array | undefined;
-  /** For each client, the number of repetitions of its current call; `undefined` means no limit. */
+  /**
+   * For each client, how often it has repeated its current call; `undefined` means that repetitions have no
+   * limit.
+   */
   readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {

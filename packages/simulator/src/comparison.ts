@@ -6,7 +6,7 @@ import type { RunAnswer, RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 import { boundsOf, type Trial, trialOf } from './trial.ts';
 
-/** The results of several policies in one scenario, as plain JSON. All reports are made from it. */
+/** The results of several policies in one scenario, as plain JSON. All reports are generated from it. */
 export interface Comparison {
   readonly scenario: {
     readonly id: string;
@@ -20,30 +20,33 @@ export interface Comparison {
   readonly policies: readonly ComparedPolicy[];
 }
 
-/** From when until when a fault lasts, in ms from the start. */
+/** When a fault begins and ends, in ms from the start of the run. */
 export interface FaultWindow {
-  /** The kind of the fault and the service, such as `stall of db`. */
+  /** The kind of the fault and the affected service, such as `stall of db`. */
   readonly what: string;
   readonly from: number;
   readonly until: number;
 }
 
-/** One policy of a comparison, with its figures in every run. */
+/** One policy of a comparison, with its figures over all runs. */
 export interface ComparedPolicy {
   readonly policy: string;
   /** The options of the policy; null if they are unknown. */
   readonly document: PolicySpec | null;
   readonly trial: Trial;
-  /** For each bound in `measure`, the figures of all seeds. */
+  /** For each bound in the option `measure`: its figure with each seed. */
   readonly measured: readonly (readonly number[])[];
   /**
-   * The first group is all clients. Then come each class of clients, each tier (a service that calls another) and each
-   * service.
+   * The first group is all clients together. Then follow each class of clients, each tier (a service that
+   * calls another) and each service.
    */
   readonly groups: readonly Group[];
 }
 
-/** The figures of some clients, a tier or a service. Times are in seconds. */
+/**
+ * The figures of a class of clients, a tier (a service that calls another) or a service. Times are in
+ * seconds.
+ */
 export interface Group {
   readonly kind: 'all' | 'clients' | 'tier' | 'service';
   readonly name: string;
@@ -64,7 +67,7 @@ export interface ComparisonOptions {
   readonly onProgress?: ((done: number, of: number) => void) | undefined;
 }
 
-/** Runs a scenario with several policies and seeds, in the threads of `pool`. */
+/** Runs a scenario with several policies and seeds, in the worker threads of `pool`. */
 export async function comparePolicies(
   scenario: Scenario,
   names: readonly string[],
@@ -197,7 +200,7 @@ function group<F extends { readonly series: object }>(
   };
 }
 
-/** The attempts in each second: sent by callers, or received by a service. */
+/** The number of attempts in each second: those that callers sent, or those that a service received. */
 function attemptsOf(series: object): readonly (number | null)[] {
   const { attempts, received } = series as Record<string, readonly (number | null)[] | undefined>;
   return attempts ?? received ?? [];

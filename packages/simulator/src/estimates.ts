@@ -1,5 +1,6 @@
 /**
- * A figure over several seeds. A field is null if there was nothing to measure, such as a recovery that never happened.
+ * One figure over several seeds. A field is null if the event was not observed, such as a recovery that never
+ * happened.
  */
 export interface Spread {
   readonly median: number | null;
@@ -7,7 +8,7 @@ export interface Spread {
   readonly most: number | null;
 }
 
-/** The mean of several seeds over time, with its 95 % confidence interval from `low` to `high`. */
+/** For each second: the mean over several seeds, and its 95 % confidence interval from `low` to `high`. */
 export interface Band {
   readonly mean: readonly (number | null)[];
   readonly low: readonly (number | null)[];
@@ -20,7 +21,7 @@ const t95 = [
 ];
 const NORMAL = 1.96;
 
-/** The median. NaN is replaced by Infinity, which means that an event never happened. */
+/** The median. NaN (nothing was measured) counts as Infinity (the event never happened). */
 export function median(figures: readonly number[]): number {
   const sorted = figures.map((each) => (Number.isNaN(each) ? Infinity : each)).sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -28,7 +29,7 @@ export function median(figures: readonly number[]): number {
   return (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The median, the least and the most of some figures. Null counts as infinite. */
+/** The median, the lowest and the highest figure. Null counts as infinite. */
 export function spread(figures: readonly (number | null)[]): Spread {
   const known = figures.map((each) => each ?? Infinity);
   return {
@@ -38,7 +39,7 @@ export function spread(figures: readonly (number | null)[]): Spread {
   };
 }
 
-/** The mean of several runs at each point of time, and between which values it lies. */
+/** For each point of time: the mean over several runs, and its 95 % confidence interval. */
 export function band(runs: readonly (readonly (number | null)[])[]): Band {
   const length = Math.max(0, ...runs.map((run) => run.length));
   const points = Array.from({ length }, (_, at) => estimate(runs.map((run) => run[at] ?? null)));

@@ -9,12 +9,12 @@ const NOWHERE = -1;
 const BEYOND = 2 * BUCKETS;
 
 /**
- * A priority queue of events, sorted by time and then by insertion. The next events are in a small heap, all others in
- * two timing wheels. So adding and removing have a constant cost.
+ * A priority queue of events, sorted by time and then by insertion. The next events are in a small heap and
+ * all others in two timing wheels, so adding and removing have a constant cost.
  */
 export class EventQueue {
   size = 0;
-  /** The heap of slots. Each node has four children. */
+  /** The heap of the next events: each element is a slot number. Each node has four children. */
   #near = new Int32Array(256);
   #nearSize = 0;
   #nearUntil = 0;
@@ -29,7 +29,7 @@ export class EventQueue {
   #free = NOWHERE;
   #slotsUsed = 0;
 
-  /** This array and the next four have one element for each slot. */
+  /** `#times`, `#orders`, `#nexts`, `#previous` and `#places` have one element per slot. */
   #times = new Float64Array(1024);
   #orders = new Float64Array(1024);
   /** The next slot in the same bucket. For a free slot: the next free slot. */
@@ -156,7 +156,7 @@ export class EventQueue {
     return true;
   }
 
-  /** Moves each event of a bucket to the heap or to the bucket that fits its time now. */
+  /** Empties a bucket: moves each event to the heap, or to the bucket that fits its time at this moment. */
   #empty(bucket: number): void {
     let slot = this.#firsts[bucket]!;
     this.#firsts[bucket] = NOWHERE;

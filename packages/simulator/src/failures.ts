@@ -1,6 +1,6 @@
 /**
- * The error of a simulated server. It looks like the error of a real client, so that policies classify it. Each error
- * is a new object, because policies remember errors by identity.
+ * The error of a simulated server. It has the fields of real client errors, so that policies can classify it.
+ * Each error is a new object, because policies identify an error by its object.
  */
 export interface Failure {
   readonly code?: string;
@@ -28,7 +28,7 @@ export function broken(): Failure {
   return { status: 500, headers: {} };
 }
 
-/** The request itself is invalid, so a retry would fail, too. */
+/** Returns a 400: the request itself is invalid, so a retry fails as well. */
 export function rejected(): Failure {
   return { status: 400, headers: {} };
 }

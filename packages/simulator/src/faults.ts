@@ -53,7 +53,10 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/** Applies all current faults to a service. Faults may overlap, so every setting is computed again. */
+/**
+ * Applies all current faults to a service. Faults may overlap, so each setting is computed again from all of
+ * them.
+ */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
@@ -73,7 +76,10 @@ function renew(service: Service): void {
   });
 }
 
-/** The errors that an instance injects. If several faults inject the same error, the largest share is used. */
+/**
+ * The errors that an instance injects. If several faults inject the same error, only the largest share
+ * counts.
+ */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();
   for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {

@@ -3,7 +3,7 @@ import type { PolicySpec } from 'holdfast';
 import type { RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 
-/** One kind of harm that a policy can cause, and a small scenario that shows it. */
+/** One kind of harm that a policy can cause, with a small scenario in which the harm is measured. */
 interface HarmTrial {
   readonly harm: string;
   readonly scenario: Scenario;
@@ -96,7 +96,7 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** For each policy, the harms that it causes; an empty list for a harmless policy. */
+/** Returns the harms that each policy causes: one list per policy, which is empty for a harmless policy. */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

@@ -1,12 +1,12 @@
 /** An element of a queue. It stores the links to its neighbours itself. */
 export interface Queued {
-  /** The priority: 0 critical, 1 default, 2 sheddable. */
+  /** The priority as a number: 0 critical, 1 default, 2 sheddable. */
   readonly rank: number;
   ahead: Queued | undefined;
   behind: Queued | undefined;
 }
 
-/** A queue with a circular list for each priority. Any job can be removed in constant time. */
+/** A queue with one circular list per priority. Any job can be removed in constant time. */
 export class JobQueue<T extends Queued> {
   length = 0;
   readonly #ends: readonly Queued[] = [ring(), ring(), ring()];
@@ -28,7 +28,9 @@ export class JobQueue<T extends Queued> {
     this.length--;
   }
 
-  /** The oldest job of the highest priority, or the newest one if `newest` is true. */
+  /**
+   * Returns the oldest job of the highest priority, or the newest job of that priority if `newest` is true.
+   */
   next(newest: boolean): T | undefined {
     for (const end of this.#ends) if (end.ahead !== end) return (newest ? end.ahead : end.behind) as T;
     return undefined;
@@ -38,7 +40,7 @@ export class JobQueue<T extends Queued> {
     return this.#ends.map((end) => (end.behind === end ? undefined : (end.behind as T)));
   }
 
-  /** The newest job of the lowest priority, if that priority is lower than `rank`. */
+  /** Returns the newest job of the lowest priority, if that priority is lower than `rank`. */
   lessImportant(rank: number): T | undefined {
     const end = this.#ends.findLast((each, its) => its > rank && each.ahead !== each);
     return end?.ahead as T | undefined;

@@ -11,7 +11,10 @@ const SERVED = 1;
 const GOING = 2;
 const DELIVERED = 3;
 
-/** One attempt on its way: to a service, in its queue, at a worker, and back to the caller. */
+/**
+ * One attempt of a call. It travels to a service, waits in the queue, is served by a worker, and returns to
+ * the caller.
+ */
 export class Job extends Alarm implements Queued, Delivery, Origin {
   declare readonly call: Call;
   declare readonly attempt: Attempt | GuardedAttempt;
@@ -21,11 +24,11 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** The value of the instance's `stoodUs` (total stall time) when this job was started or last postponed. */
+  /** The instance's `stoodUs` (its total stall time) when this job began or was last delayed by a stall. */
   declare stoodUs: number;
   declare callsMade: number;
   declare callsOpen: number;
-  /** The error that the job will end with, if it is already known. */
+  /** The error with which the job will end, if the error is already decided. */
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;

@@ -1,7 +1,7 @@
 import type { Series } from './series.ts';
 import type { CallerTally, ServiceTally } from './tally.ts';
 
-/** Figures of some callers, with one element for each second. */
+/** Figures of a group of callers, with one element per second. */
 export interface CallerSeries {
   readonly offered: readonly number[];
   readonly goodput: readonly number[];
@@ -9,16 +9,16 @@ export interface CallerSeries {
   readonly attempts: readonly number[];
   /** Attempts divided by calls that began in that second; null if none began. */
   readonly multiplication: readonly (number | null)[];
-  /** Of the calls that began in that second, the share that succeeded; null if none began. */
+  /** The share of the calls begun in that second that succeeded later; null if none began. */
   readonly success: readonly (number | null)[];
   /** Percentiles of the duration of successful calls that ended in that second, in seconds; null if none ended. */
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
-  /** The share of breakers that are not closed. */
+  /** The share of circuit breakers that are open or half-open. */
   readonly breakersOpen: readonly number[];
 }
 
-/** Figures of one service, with one element for each second. */
+/** Figures of one service, with one element per second. */
 export interface ServiceSeries {
   readonly received: readonly number[];
   readonly completed: readonly number[];
@@ -33,7 +33,7 @@ export function callerSeries(tallies: readonly CallerTally[], durationMs: number
   const offered = added((each) => each.begun);
   const attempts = added((each) => each.attempts);
   const latency = tallies.map((each) => each.latency.bySecond([0.5, 0.99], durationMs));
-  // An average of percentiles is not a percentile, so the figure of the slowest class of clients is used.
+  // An average of percentiles is not a percentile, so take the figure of the slowest class of clients.
   const slowest = (share: number) =>
     offered.map((_, second) => most(latency.map((each) => each[share]![second]!)));
   return {

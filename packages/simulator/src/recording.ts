@@ -3,7 +3,9 @@ import { broken, type Failure, rejected, tooMany } from './failures.ts';
 
 type Entry = NonNullable<ServiceSettings['recording']>[number];
 
-/** Recorded answers of a real service, sorted by time. The simulated load does not change them. */
+/**
+ * Recorded answers of a real service, sorted by time. They stay the same, whatever load the simulation makes.
+ */
 export class Recording {
   readonly #entries: readonly Entry[];
 
@@ -11,7 +13,9 @@ export class Recording {
     this.#entries = [...entries].sort((a, b) => a.at - b.at);
   }
 
-  /** The entry nearest to a time. If two are equally near, it is the earlier one. */
+  /**
+   * Returns the entry whose time is nearest to `ms`. Of two equally near entries it returns the earlier one.
+   */
   at(ms: number): Entry {
     const entries = this.#entries;
     let low = 0;

@@ -1,13 +1,16 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
-/** A recording of production as a scenario. Calls arrive at the recorded times, and the service answers as recorded. */
+/**
+ * An incident that was recorded in production, as a scenario: calls arrive at the recorded times, and the
+ * service answers as recorded.
+ */
 export interface Incident {
   readonly scenario: Scenario;
   readonly recorded: RecordedFigures;
 }
 
-/** What really happened in a recorded incident, to compare the simulation with. */
+/** The figures of the real incident, to compare the simulation with. */
 export interface RecordedFigures {
   readonly begun: number;
   readonly succeeded: number;
@@ -20,13 +23,13 @@ export interface RecordedFigures {
   readonly p99: number | null;
 }
 
-/** Which part of a recorded incident to look at. */
+/** Selects a part of a recorded incident: the calls of one policy, or to one target. */
 export interface IncidentFilter {
   readonly policy?: string | undefined;
   readonly target?: string | undefined;
 }
 
-/** The fields of a recorded notice (an event that a policy reports) that are read here. */
+/** The fields that are read from a recorded notice. A notice is an event that a policy reports. */
 type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
   readonly work?: number;
   readonly class?: string;
@@ -36,8 +39,9 @@ type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
 const gave = new Set(['ok', 'transient', 'throttled', 'fatal']);
 
 /**
- * Makes a scenario from recorded policy events, one JSON object per line. The replayed service does not react to a
- * different load. An abandoned attempt is replayed as a failure, because its real end is unknown.
+ * Builds a scenario from recorded notices of policies, one JSON object per line. The replayed service does
+ * not react to a different load. An abandoned attempt is replayed as a failure, because its real end is
+ * unknown.
  */
 export function readIncident(
   lines: Iterable<string>,
@@ -112,7 +116,7 @@ function json(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // `noticeOf` reports the error, with the number of the line
+    return undefined; // `noticeOf` reports the error, with the line number
   }
 }
 

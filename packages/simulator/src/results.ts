@@ -16,7 +16,7 @@ interface RunRecord {
   readonly services: ReadonlyMap<string, Service>;
 }
 
-/** The interval, clients and service that a figure is measured for. */
+/** What a figure is measured for: an interval of time, a class of clients, a service, an instance. */
 export type Part = Partial<Pick<Bound, 'from' | 'until' | 'clients' | 'service' | 'instance' | 'step'>>;
 
 /** Figures of all clients, one class of clients, or one tier (a service that calls another). Times are in seconds. */
@@ -46,7 +46,10 @@ export interface RunReport {
   readonly hash: string;
   readonly events: number;
   readonly all: Figures;
-  /** Seconds from the end of the faults until goodput (successes per second) was normal; null if it never was. */
+  /**
+   * Seconds from the end of the faults until goodput (successes per second) was normal again; null if it
+   * never was.
+   */
   readonly recovery: number | null;
   readonly metastable: boolean;
   readonly clients: Readonly<Record<string, Figures>>;
@@ -54,7 +57,7 @@ export interface RunReport {
   readonly services: Readonly<Record<string, ServiceFigures>>;
 }
 
-/** What a service did. `zombies` are calls that it worked on after their caller had given up. */
+/** What a service did. `zombies` are attempts that it finished after their caller had given up. */
 export interface ServiceFigures {
   readonly received: number;
   readonly completed: number;
@@ -69,13 +72,19 @@ export interface ServiceFigures {
   readonly series: ServiceSeries;
 }
 
-/** Goodput has recovered when its average over `RECOVERED_MS` reaches this share of its average before the faults. */
+/**
+ * Goodput (successes per second) has recovered when its average over `RECOVERED_MS` reaches this share of its
+ * average before the faults.
+ */
 const RECOVERED = 0.95;
 const RECOVERED_MS = 5000;
-/** A system is metastable if its goodput stays below this share of normal after the faults. */
+/**
+ * A system is metastable if its goodput stays below this share of its normal goodput after the faults have
+ * ended.
+ */
 const STUCK = 0.5;
 
-/** What one run has measured. The same scenario, policy and seed give the same `hash`. */
+/** The measurements of one run. The same scenario, policy and seed give the same `hash`. */
 export class Results {
   readonly record: RunRecord;
 
@@ -112,7 +121,7 @@ export class Results {
       case 'offered':
         return begun() / seconds;
       case 'success':
-        // Calls that have not ended are included in `begun()`, but not in the successes.
+        // Calls that have not ended count in `begun()`, but not as successes.
         return sum((each) => each.won) / begun();
       case 'successes':
         return sum((each) => each.won, part.until ?? Infinity);
@@ -168,7 +177,7 @@ export class Results {
     }
   }
 
-  /** Whether a bound is met. Infinity and NaN meet no upper bound. */
+  /** True if the figure is within the bound. Infinity and NaN do not meet an upper bound. */
   meets(bound: Bound): boolean {
     const figure = this.figure(bound.metric, bound);
     return figure >= (bound.atLeast ?? -Infinity) && figure <= (bound.atMost ?? Infinity);
@@ -278,7 +287,7 @@ export class Results {
   #quantile(tallies: readonly CallerTally[], share: number, from: number, until: number): number {
     const [only] = tallies;
     if (tallies.length === 1) return seconds(only!.latency, share, from, until);
-    // An average of percentiles is not a percentile, so the figure of the slowest class of clients is used.
+    // An average of percentiles is not a percentile, so take the figure of the slowest class of clients.
     const known = tallies.map(({ latency }) => seconds(latency, share, from, until)).filter(isNumber);
     return known.length === 0 ? Number.NaN : Math.max(...known);
   }
@@ -291,7 +300,7 @@ export class Results {
     const normal = rate(from, troubleFrom);
     // There were no successes before the faults, so there is no normal goodput to compare with.
     if (!(normal > 0)) return Infinity;
-    // If goodput is low again at the end, an earlier recovery is ignored.
+    // If goodput is low at the end of the run, a recovery in between does not count.
     const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
     if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
@@ -300,7 +309,7 @@ export class Results {
     return Infinity;
   }
 
-  /** Whether goodput is still low in the last minute of the run, although the faults are over. */
+  /** True if goodput is still low in the last minute of the run, after the faults have ended. */
   #isStuck(tallies: readonly CallerTally[]): boolean {
     const { from, troubleFrom, troubleUntil } = this.#measure();
     const { durationMs } = this.record;

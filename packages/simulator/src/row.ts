@@ -5,7 +5,10 @@ import type { Sampler } from './sampling.ts';
 import type { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** A database row with a version. A write succeeds only if the version has not changed since the read. */
+/**
+ * A database row with a version number (optimistic locking). A write succeeds only if the version is the one
+ * that was read.
+ */
 export class Row {
   version = 0;
   readonly world: World;
@@ -23,7 +26,10 @@ export class Row {
   }
 }
 
-/** One attempt: it travels to the row, reads the version, travels to the caller and back, and then writes. */
+/**
+ * One attempt to change the row. It travels to the row, reads the version, travels back to the caller,
+ * travels to the row again and writes.
+ */
 class Visit extends Alarm {
   readonly #row: Row;
   readonly #job: Job;

@@ -19,7 +19,7 @@ export class RunPool {
   /** For each current run, a function that makes the run fail. */
   readonly #fails = new Set<(error: Error) => void>();
 
-  /** When `signal` aborts, the threads end and their runs fail. */
+  /** When `signal` aborts, all threads are terminated and their runs fail. */
   constructor(threads: number = os.availableParallelism(), signal?: AbortSignal) {
     this.#size = Math.max(1, threads);
     this.#signal = signal;
@@ -78,7 +78,8 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // `close` must come first. Failing a run removes its thread from the pool, and `close` would then miss the thread.
+    // Call `close` first. A failed run removes its thread from the pool, and then `close` would not terminate
+    // that thread.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

@@ -3,7 +3,7 @@ import { type PolicySpec, policy } from 'holdfast';
 import type { RunReport } from './results.ts';
 import { simulate, simulateAsync } from './simulate.ts';
 
-/** The arguments of one simulation run. They are plain data, so that a worker thread can receive them. */
+/** The arguments of one simulation run, as plain data that can be sent to a worker thread. */
 export interface RunRequest {
   readonly scenario: Scenario;
   readonly policy: string;
@@ -14,7 +14,7 @@ export interface RunRequest {
   readonly report?: boolean | undefined;
 }
 
-/** What a worker sends back for one run. */
+/** The result of one run, as plain data that a worker thread can send back. */
 export interface RunAnswer {
   readonly policy: string;
   readonly seed: number;
@@ -27,7 +27,7 @@ export interface RunAnswer {
   readonly report: RunReport | undefined;
 }
 
-/** Performs one run. It uses promises only if a policy needs them, because promises are slower. */
+/** Executes one run. It uses promises only if a policy needs them, because promises are slower. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)
@@ -42,7 +42,10 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
   };
 }
 
-/** Whether a policy of the run has a cache, a fallback or a mode. These are async functions and need promises. */
+/**
+ * True if a policy of the run has a cache, a fallback or a mode. These parts are async functions, so they
+ * need promises.
+ */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
   const { clients, services } = scenario;
   const calls = Object.values(services).flatMap(({ calls: its, routes }) => [

@@ -8,7 +8,10 @@ export const none: Sampler = () => 0;
 type Amounts = Exclude<TimeSettings, number | undefined>;
 type Kind = Omit<Amounts, 'mix'>;
 
-/** Makes a sampler for a duration of a scenario. Without a duration it always returns 0. */
+/**
+ * Returns a function that draws random durations in µs, as the scenario describes them. Without a description
+ * it always returns 0.
+ */
 export function sampler(time: TimeSettings | undefined, random: Random): Sampler {
   if (time === undefined) return none;
   if (typeof time === 'object' && isExponential(time)) {
@@ -19,7 +22,7 @@ export function sampler(time: TimeSettings | undefined, random: Random): Sampler
   return () => Math.max(0, Math.round(draw() * 1000));
 }
 
-/** Whether a time is purely exponential. This kind is the most frequent, so it has a faster sampler. */
+/** True if a duration is purely exponential. This is the most frequent kind, so it has a faster sampler. */
 function isExponential(time: Amounts): time is Amounts & { exponential: number } {
   return time.exponential !== undefined && !time.plus && !time.mix?.length;
 }

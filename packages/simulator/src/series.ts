@@ -1,11 +1,14 @@
-/** Events are counted in steps of 100 ms. No shorter interval can be queried. */
+/** Events are counted in steps of 100 ms, so this is the shortest interval that can be measured. */
 const stepUs = 100_000;
 
 export class Series {
   total = 0;
   #counts = new Float64Array(1024);
   #length = 0;
-  /** The step of the latest event. Most events are in the same step as the event before, which saves a division. */
+  /**
+   * The step of the latest event. Most events fall into the same step as the one before; then no division is
+   * needed.
+   */
   #step = 0;
   #fromUs = -stepUs;
 
@@ -31,7 +34,10 @@ export class Series {
     return sum;
   }
 
-  /** The highest count in an interval of `stretchMs`. The intervals follow each other, starting at `fromMs`. */
+  /**
+   * Splits the time from `fromMs` into intervals of `stretchMs`, and returns the highest count of events in
+   * one of them.
+   */
   most(fromMs: number, untilMs: number, stretchMs: number): number {
     const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
     let most = 0;
@@ -46,7 +52,7 @@ export class Series {
   }
 }
 
-/** Durations, each with the time at which it ended. Quantiles are exact. */
+/** Durations, each with the time at which it ended. Quantiles are exact, not estimated. */
 export class Samples {
   length = 0;
   #ends = new Float64Array(1024);
@@ -83,7 +89,7 @@ export class Samples {
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
-    // Samples are sorted by their end, so the samples of one second are a slice.
+    // Samples are added in the order of their ends, so the samples of one second are a slice.
     for (let index = 0; index < this.length; ) {
       const second = Math.floor(this.#ends[index]! / 1e6);
       const from = index;
@@ -97,7 +103,7 @@ export class Samples {
     return found;
   }
 
-  /** Of the samples that ended in [fromMs, untilMs), the share above `valueUs`. */
+  /** The share of the samples that ended in [fromMs, untilMs) whose value is above `valueUs`. */
   shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
     let above = 0;
     let count = 0;

@@ -11,7 +11,7 @@ import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** What a service does for a call: its own work, and then calls to other services. */
+/** How a service handles a call: the time of its own work, and its calls to other services after that. */
 export interface Route {
   readonly time: Sampler;
   readonly calls: Caller[];
@@ -23,7 +23,7 @@ export class Service {
   readonly settings: ServiceSettings;
   readonly tally: ServiceTally;
   readonly instances: readonly Instance[];
-  /** The names of the instances, if the policy chooses the instance; otherwise undefined. */
+  /** The names of the instances if the policy of the caller selects the instance; otherwise undefined. */
   readonly targets: readonly string[] | undefined;
   readonly route: Route;
   readonly routes = new Map<string, Route>();
@@ -108,11 +108,14 @@ export class Instance {
   readonly index: number;
   readonly service: Service;
   busy = 0;
-  /** The number of calls that wait in the queue or are being served. */
+  /** The number of calls that wait in the queue or are being served by this instance. */
   present = 0;
   /** Faults change the fields from here to `speed`. */
   stalledUntilUs = 0;
-  /** The total time of all stalls so far, including the rest of the current stall. */
+  /**
+   * The total time of all stalls so far. The current stall counts in full, including the part that is still
+   * to come.
+   */
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
@@ -129,7 +132,7 @@ export class Instance {
   readonly #gcra: Gcra | undefined;
   #windowEndsUs = 0;
   #inWindow = 0;
-  /** The working time that refusals have cost. The next call takes longer by this time. */
+  /** The working time that rejections have cost. The next call takes longer by this time. */
   #debtUs = 0;
   #changedUs = 0;
 
@@ -154,7 +157,7 @@ export class Instance {
     return this.#queue.length;
   }
 
-  /** This getter is not private, because V8 (the JavaScript engine) reads private getters slowly. */
+  /** This getter is not private, because private getters are slow in V8 (the JavaScript engine). */
   get nowUs(): number {
     return this.#timeline.nowUs;
   }
@@ -208,7 +211,7 @@ export class Instance {
     return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
-  /** Refuses a waiting call of lower priority, if there is one. Returns whether it did. */
+  /** Rejects a waiting call of lower priority, if there is one. Returns true if it did. */
   #makeRoom(rank: number): boolean {
     const displaced = this.#queue.lessImportant(rank);
     if (!displaced) return false;
@@ -238,7 +241,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // A poison call fails in the last service of the chain, not in the services that pass it on.
+    // A poison call fails in the last service of its chain. The services before that pass it on.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
@@ -334,7 +337,7 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // Without a limit of workers no call waits. Storing a wait of 0 for every call would double the memory.
+    // If workers have no limit, no call waits. Recording a wait of 0 for each call would double the memory.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

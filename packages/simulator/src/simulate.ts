@@ -10,13 +10,13 @@ import { CallerTally } from './tally.ts';
 import { Watch } from './watch.ts';
 import { World } from './world.ts';
 
-/** The options that a single run and a trial of several runs share. */
+/** Options that both `simulate` and a trial of several runs have. */
 export interface AnyRunOptions {
   /** Policies by name, in addition to the policies of the scenario. Default: none. */
   readonly policies?: ReadonlyMap<string, PolicySpec> | undefined;
   /** Replaces the duration of the scenario, in ms. Default: the duration of the scenario. */
   readonly durationMs?: number | undefined;
-  /** Makes a policy from its options. Default: `policy` of the package `holdfast`. */
+  /** Creates a policy from its options. Default: `policy` of the package `holdfast`. */
   readonly make?: ((spec: PolicySpec, environment: Environment) => Policy) | undefined;
 }
 
@@ -26,16 +26,19 @@ export interface SimulationOptions extends AnyRunOptions {
   readonly policy: string;
   /** The seed of all random numbers. Default: the first seed of the scenario. */
   readonly seed?: number | undefined;
-  /** The run fails when more calls than this wait in one queue. A waiting call takes about 1 KB. Default: `2000000`. */
+  /**
+   * The run fails when more calls than this wait in one queue, before the process runs out of memory: a
+   * waiting call takes about 1 KB. Default: `2000000`.
+   */
   readonly waitingMax?: number | undefined;
 }
 
-/** After the load has stopped, calls in flight have this time to end. */
+/** After the load has stopped, pending calls have this time to end. */
 const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
 
-/** Runs a scenario without promises, which is fast. The same arguments give the same results. */
+/** Runs a scenario without promises, which is faster. The same arguments give the same results. */
 export function simulate(scenario: Scenario, options: SimulationOptions): Results {
   const stage = new Stage(scenario, options, false);
   return withoutStacks(() => {
@@ -46,7 +49,10 @@ export function simulate(scenario: Scenario, options: SimulationOptions): Result
   });
 }
 
-/** Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower and gives the same trace. */
+/**
+ * Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower, and its trace is
+ * the same.
+ */
 export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
   const stage = new Stage(scenario, options, true);
   stage.start();
@@ -55,7 +61,10 @@ export async function simulateAsync(scenario: Scenario, options: SimulationOptio
   return stage.results();
 }
 
-/** Runs a function without stack traces. Each timed-out attempt creates an error, and a stack trace costs time. */
+/**
+ * Runs a function with stack traces switched off. Each attempt that times out creates an error, and a stack
+ * trace is slow.
+ */
 function withoutStacks<R>(run: () => R): R {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -159,7 +168,7 @@ class Stage {
     });
   }
 
-  /** One caller for all `times` calls to a service, so that these calls share one policy. */
+  /** Returns the same caller `times` times: all these calls to a service share one policy. */
   #callersOf(from: string, call: CallSettings): Caller[] {
     return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
@@ -190,14 +199,14 @@ class Stage {
   }
 
   #read(spec: PolicySpec, environment: Environment): Policy {
-    // A policy with a name would be registered in the process, so the name is left out.
+    // Leave the name out: a policy with a name would be registered in this process.
     const { name: _, ...fields } = spec;
     return (this.#options.make ?? policy)(fields, environment);
   }
 
   /**
-   * The options of a policy. A policy without an attempt timeout gets `attemptTimeout`, if this is below the total
-   * timeout of the policy.
+   * The options of a policy. If the policy has no attempt timeout, it gets `attemptTimeout`, provided that
+   * this is shorter than the policy's total timeout.
    */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;

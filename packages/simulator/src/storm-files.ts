@@ -2,17 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parsePolicies, parseScenario, type Scenario } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
 
-/** The folder of the shipped scenarios, which is beside `src` and `dist`. */
+/** The folder of the scenarios in this package, beside `src` and `dist`. */
 const folder = new URL('../storms/', import.meta.url);
 
 /**
- * The policies that the shipped scenarios compare: Holdfast's default, naive policies, and those of other libraries.
+ * The policies that the scenarios in this package compare: Holdfast's default, naive policies, and those of
+ * other libraries.
  */
 export function stormPolicies(): ReadonlyMap<string, PolicySpec> {
   return parsePolicies(readFileSync(new URL('policies.yaml', folder), 'utf8'), 'policies.yaml');
 }
 
-/** The names of the shipped scenarios, such as `s03` or `s12-codel`. */
+/** The names of the scenarios in this package, such as `s03` or `s12-codel`. */
 export function stormNames(): string[] {
   return readdirSync(folder)
     .filter((file) => /^s\d.*\.yaml$/.test(file))
@@ -20,12 +21,12 @@ export function stormNames(): string[] {
     .sort();
 }
 
-/** The YAML of a shipped scenario. Throws if there is none of this name. */
+/** The YAML text of a scenario in this package. Throws if no scenario has this name. */
 export function stormText(name: string): string {
   return readFileSync(new URL(`${name}.yaml`, folder), 'utf8');
 }
 
-/** A shipped scenario by its name, such as `s03`. */
+/** Reads a scenario of this package by its name, such as `s03`. */
 export function readStorm(name: string): Scenario {
   return parseScenario(stormText(name), `${name}.yaml`);
 }

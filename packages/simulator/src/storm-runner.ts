@@ -6,22 +6,25 @@ import { RunPool } from './run-pool.ts';
 import { stormNames, stormPolicies, stormText } from './storm-files.ts';
 import { seedsOf } from './sweep.ts';
 
-/** What became of one policy in a storm, for a page that shows it. */
+/** The result of one policy in a storm (a scenario with faults), for display on a page. */
 export interface StormRow {
   readonly name: string;
-  /** Whether it holds the bounds of the storm, in words. */
+  /** One phrase that says whether the policy meets the bounds of the scenario. */
   readonly verdict: string;
   readonly figures: Readonly<Record<string, number>>;
-  /** Successes a second over the time of the storm; at most 200 points. */
+  /** Successes per second over the time of the scenario; at most 200 points. */
   readonly goodput: readonly number[];
-  /** Attempts a second. */
+  /** Attempts per second over the time of the scenario; at most 200 points. */
   readonly load: readonly number[];
 }
 
-/** Runs the shipped storms by name. */
+/** Runs the storms of this package (scenarios with faults) by name. */
 export interface StormRunner {
   scenarios(): readonly { readonly name: string; readonly summary: string }[];
-  /** Runs the policies of a document beside the defaults. Rejects with a sentence if the document is not understood. */
+  /**
+   * Runs the policies of a YAML document beside the default policies. Rejects with a readable message if the
+   * document is not valid.
+   */
   run(
     scenario: string,
     policy: string,
@@ -29,12 +32,15 @@ export interface StormRunner {
   ): Promise<StormRow[]>;
 }
 
-/** The runs of each policy: enough to see a difference, and done in seconds. */
+/** The number of runs of each policy. It is enough to see a difference, and a result takes only seconds. */
 const seedsEach = 3;
 const pointsMax = 200;
 const shown = ['success', 'multiplication', 'recovery', 'p99', 'goodput'] as const;
 
-/** Runs the storms of the suite, for example for the console's simulator screen. */
+/**
+ * Creates a runner for the storms (scenarios with faults) of this package. The console's simulator page uses
+ * it.
+ */
 export function stormRunner(): StormRunner {
   const scenarios = stormNames().map((name) => ({
     name,

@@ -1,8 +1,8 @@
 import type { Random } from 'holdfast';
 
 /**
- * Random generators for many clients. All state is in one array, which fits into the processor's cache. The algorithm
- * is the same as in `seededRandom`.
+ * Random generators for many clients. All state is in one array, which fits into the processor's cache. The
+ * algorithm is that of `seededRandom`.
  */
 export class StreamBank {
   /** The client whose numbers `draw` returns. */

@@ -5,21 +5,21 @@ import type { RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 import { words } from './trial.ts';
 
-/** A parameter and the values to try. */
+/** One setting to vary, and the values to try. */
 export interface SweepAxis {
   /** The path of a field of the policy (`policy.backoff.base`) or of the scenario (`clients.web.arrivals.poisson`). */
   readonly path: string;
   readonly values: readonly (string | number | boolean)[];
 }
 
-/** One combination of settings, and the figure that it gave over all seeds. */
+/** One combination of values, and its figure over all seeds. */
 export interface SweepCell {
   /** One value for each axis. */
   readonly values: readonly (string | number | boolean)[];
   readonly figure: Spread;
 }
 
-/** A figure for every combination of one or two parameters, as plain JSON. */
+/** The figure for each combination of values of one or two settings, as plain JSON. */
 export interface Sweep {
   readonly scenario: string;
   readonly policy: string;
@@ -58,7 +58,7 @@ export function parseAxis(text: string, path = 'axis'): SweepAxis {
   return { path: name, values };
 }
 
-/** Measures a figure for every combination of values, in the threads of `pool`. */
+/** Measures the figure for each combination of values, in the worker threads of `pool`. */
 export async function sweep(
   { document, file, policy, policies, axes, bound, seeds }: SweepQuestion,
   pool: RunPool,
@@ -87,7 +87,7 @@ export async function sweep(
   };
 }
 
-/** The first `count` seeds of a scenario. Missing seeds are multiples of 7919. */
+/** The first `count` seeds of a scenario. If the scenario has fewer, multiples of 7919 are added. */
 export function seedsOf({ seeds }: Scenario, count = seeds.length): number[] {
   return Array.from({ length: count }, (_, index) => seeds[index] ?? 7919 * (index + 1));
 }
@@ -146,7 +146,8 @@ function rangeOf(
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
     throw new OptionsError(path, text, 'a range such as "1..6" or "100ms..500ms+100"');
   }
-  // With a step larger than the range, only the first value would be tried. This is a mistake of the user.
+  // If the step is larger than the range, only the first value would be tried. That is a mistake of the user,
+  // so it is an error.
   if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
     throw new OptionsError(
       path,
@@ -165,7 +166,7 @@ function rangeOf(
   return values;
 }
 
-/** A step to suggest: 1 between whole numbers, otherwise a tenth of the range. */
+/** The step to suggest in an error message: 1 between whole numbers, otherwise a tenth of the range. */
 function stepOf(from: number, until: number): number {
   return Number.isInteger(from) && Number.isInteger(until) ? 1 : Number(((until - from) / 10).toPrecision(2));
 }

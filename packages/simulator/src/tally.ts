@@ -13,18 +13,18 @@ export class CallerTally {
   readonly attempts = new Series();
   /** Failed calls that a fallback has answered. */
   readonly fallbacks = new Series();
-  /** Calls that failed without a single attempt. */
+  /** Calls that failed before their first attempt. */
   readonly refused = new Series();
-  /** The duration of successful calls, including retries and waits. */
+  /** The duration of each successful call, including its retries and waits. */
   readonly latency = new Samples();
   readonly stops: Partial<Record<StopReason, number>> = {};
-  /** The number of clients that have made all their calls and ended with a success. */
+  /** The number of clients that have made all their calls and whose last call succeeded. */
   finished = 0;
   clients = 1;
-  /** The number of failed calls, without poison calls (which fail at every attempt). */
+  /** The number of failed calls. Poison calls, which fail at every attempt by design, do not count. */
   lostGood = 0;
   open = 0;
-  /** Failed calls that the client has repeated, like a user who reloads a page. */
+  /** Calls that a client repeated after a failure, like a user who reloads a page. */
   readonly reloads = new Series();
   /** For each second, the share of breakers that are open or half-open. */
   readonly breakersOpen: number[] = [];
@@ -34,15 +34,15 @@ export class ServiceTally {
   readonly received = new Series();
   readonly completed = new Series();
   readonly refused = new Series();
-  /** Attempts that were finished after their caller had given up. */
+  /** Attempts that a server finished after their caller had given up. */
   readonly zombies = new Series();
   /** Like `received`, for each instance; undefined if there is only one instance. */
   readonly byInstance: readonly Series[] | undefined;
   readonly waits = new Samples();
   workedUs = 0;
-  /** The part of `workedUs` for attempts whose caller had given up. */
+  /** The part of `workedUs` that was spent on attempts whose caller had given up. */
   wastedUs = 0;
-  /** Attempts that repeated work which was already done. */
+  /** Attempts that did work which another attempt of the same call had already done. */
   duplicates = 0;
   /** The number of present calls, summed over time. Tests compare it with `stayedUs` to check Little's law. */
   presentUs = 0;

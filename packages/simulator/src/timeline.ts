@@ -7,12 +7,15 @@ const epochMs = 1_767_225_600_000;
 /** V8 (the JavaScript engine) stores integers below this limit without allocating memory. */
 const SMALL_MAX = 2 ** 31;
 
-/** A result, such as the answer to an attempt. It is delivered after the current event. */
+/** A result that is delivered after the current event, such as the answer to an attempt. */
 export interface Delivery {
   deliver(): void;
 }
 
-/** One alarm object that serves many entities, such as clients. `ringFor` gets the number of the entity. */
+/**
+ * One alarm object that is set for many entities at once, such as clients. `ringFor` gets the number of the
+ * entity.
+ */
 export abstract class SharedAlarm extends Alarm {
   abstract ringFor(entity: number): void;
 
@@ -39,8 +42,8 @@ export class Timeline implements Clock {
   readonly #isPromised: boolean;
 
   /**
-   * `isPromised`: each delivery settles a promise. Then `deliver` runs immediately, because promise handlers run after
-   * the event anyway.
+   * `isPromised`: each delivery settles a promise. Then `deliver` runs at once, because promise callbacks run
+   * after the current event in any case.
    */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
@@ -66,9 +69,7 @@ export class Timeline implements Clock {
     alarm.at = Math.max(us, this.nowUs) / 1000;
   }
 
-  /**
-   * Sets an alarm for the time `us` in µs. The time is not stored in the alarm, so the alarm must not read its time.
-   */
+  /** Sets an alarm for the time `us` in µs. `alarm.at` is not set, so the alarm must not read it. */
   setUs(alarm: Alarm, us: number): void {
     if (alarm.index >= 0) this.clear(alarm);
     const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
@@ -76,7 +77,7 @@ export class Timeline implements Clock {
     this.#alarms[slot] = alarm;
   }
 
-  /** Sets a shared alarm for one entity. Such an alarm cannot be cleared. */
+  /** Sets a shared alarm for one entity. This can not be undone by `clear`. */
   setFor(shared: SharedAlarm, entity: number, us: number): void {
     const slot = this.#queue.add(us > this.nowUs ? us : this.nowUs);
     if (slot >= this.#entities.length) {
@@ -96,7 +97,9 @@ export class Timeline implements Clock {
     this.#queue.remove(slot);
   }
 
-  /** Calls `delivery.deliver` after the current event, when the state of the simulation is consistent. */
+  /**
+   * Calls `delivery.deliver` after the current event, when the state of the simulation is consistent again.
+   */
   deliver(delivery: Delivery): void {
     if (this.#isPromised) delivery.deliver();
     else this.#deliveries[this.#deliveriesLeft++] = delivery;
@@ -136,7 +139,8 @@ export class Timeline implements Clock {
   }
 
   #ringFirst(us: number): void {
-    // V8 (the JavaScript engine) needs no allocation for small integers. Many objects copy this time.
+    // V8 (the JavaScript engine) allocates no memory for small integers. Many objects copy this number, so
+    // convert it if possible.
     this.nowUs = us < SMALL_MAX ? us | 0 : us;
     this.events++;
     const slot = this.#queue.takeFirst();

@@ -4,30 +4,35 @@ import { median } from './estimates.ts';
 import type { RunAnswer } from './run.ts';
 import { type AnyRunOptions, simulate } from './simulate.ts';
 
-/** One bound of a scenario with the figure that was measured; null stands for infinite. */
+/** One bound of a scenario and the figure that was measured. In `figure`, null stands for infinite. */
 export interface Finding {
   readonly metric: Metric;
-  /** The bounded figure in words: `goodput of web at api from 30 s`. */
+  /** The measured figure in words: `goodput of web at api from 30 s`. */
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
-  /** The median over all seeds. It is null if there was nothing to measure, such as a recovery that never happened. */
+  /**
+   * The median over all seeds; null if the event was not observed, such as a recovery that never happened.
+   */
   readonly figure: number | null;
   readonly met: boolean;
 }
 
-/** Whether a policy meets all bounds of a scenario, with every seed. */
+/** The result of testing one policy against all bounds of a scenario, over several seeds. */
 export interface Trial {
   readonly policy: string;
   readonly pass: boolean;
   readonly findings: readonly Finding[];
-  /** Bounds on the damage that a bad policy must cause. If it causes less damage, the simulation is wrong. */
+  /**
+   * Bounds on the damage that a bad policy must cause in this scenario. If it causes less damage, the
+   * simulation is wrong.
+   */
   readonly damage: readonly Finding[];
   /** The hash of the run with each seed. */
   readonly hashes: readonly string[];
 }
 
-/** The options of a trial. More seeds take longer and say more. */
+/** The options of a trial. More seeds take longer and give more reliable results. */
 export interface TrialOptions extends AnyRunOptions {
   /** The seeds of the runs. Default: the seeds of the scenario. */
   readonly seeds?: readonly number[] | undefined;
@@ -44,12 +49,14 @@ export function tryPolicy(scenario: Scenario, policy: string, options: TrialOpti
   return trialOf(scenario, policy, runs);
 }
 
-/** All bounds of a scenario for a policy: first the bounds of `expect`, then the bounds of `damage`. */
+/**
+ * Returns the bounds of a scenario that apply to a policy: first those of `expect`, then those of `damage`.
+ */
 export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }
 
-/** Makes a trial from finished runs. Each run has one figure for each bound of `boundsOf`. */
+/** Builds a trial from finished runs. Each run must have one figure for each bound of `boundsOf`. */
 export function trialOf(
   scenario: Scenario,
   policy: string,
@@ -69,12 +76,12 @@ export function trialOf(
   };
 }
 
-/** The policies to compare: the list `compare` of the scenario, or all its policies if the list is empty. */
+/** The policies to compare: the scenario's list `compare`, or all its policies if that list is empty. */
 export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }
 
-/** Policy documents by name. */
+/** Policy specs by name. */
 export type PolicyLibrary = ReadonlyMap<string, PolicySpec>;
 
 function concerns(policies: readonly string[] | undefined, policy: string): boolean {

@@ -2,7 +2,10 @@ import { type Metric, parseScenario, type Scenario } from '@holdfast/config';
 import { median } from './estimates.ts';
 import type { RunAnswer, RunRequest } from './run.ts';
 
-/** A test case for an everyday situation. The default policy must do at least as well as a call without retries. */
+/**
+ * A test case for an everyday situation. In it the default policy must do at least as well as a call without
+ * retries.
+ */
 export interface WeatherCase {
   readonly id: string;
   readonly title: string;
@@ -11,22 +14,24 @@ export interface WeatherCase {
   readonly policies: readonly string[];
 }
 
-/** A bound of the simulator's own checks. With `likeBare` the least is the figure of one attempt and no policy. */
+/** A limit that a figure must meet in a test case. */
 export interface WeatherBound {
   readonly metric: Metric;
-  /** In ms. Calls that begin before this time are not counted. */
+  /** Calls that begin before this time, in ms, are not counted. */
   readonly from?: number;
   readonly until?: number;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** The lower bound is the figure of the policy `bare` with the same seeds. */
+  /**
+   * The lower limit is the figure of the policy `bare`, which makes only one attempt, with the same seeds.
+   */
   readonly likeBare?: true;
 }
 
 /** `holdfast` is the default policy, `bare` makes one attempt, and `plain4` is a plain loop of up to four attempts. */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
-/** Whether one of the simulator's own checks holds. */
+/** The result of one test case: whether all its bounds are met. */
 export interface WeatherVerdict {
   readonly id: string;
   readonly title: string;
@@ -34,24 +39,24 @@ export interface WeatherVerdict {
   readonly findings: readonly WeatherFinding[];
 }
 
-/** One bound with the figure of each policy. */
+/** One bound, with the measured figure of each policy. */
 export interface WeatherFinding {
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
   readonly met: boolean;
-  /** The figure of each policy over all seeds; null if there was nothing to measure. */
+  /** The figure of each policy, combined over all seeds; null if there was nothing to measure. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
-/** The runs that a check needs: each policy with each seed. */
+/** Returns the runs that a test case needs: each policy with each seed. */
 export function weatherRuns({ scenario, policies }: WeatherCase, seeds: readonly number[]): RunRequest[] {
   return policies.flatMap((policy) =>
     seeds.map((seed): RunRequest => ({ scenario, policy, seed, bounds: scenario.expect })),
   );
 }
 
-/** Judges the answers of `weatherRuns`. */
+/** Compares the figures of the finished runs of `weatherRuns` with the bounds. */
 export function weatherVerdict(
   { id, title, bounds, policies }: WeatherCase,
   answers: readonly Pick<RunAnswer, 'policy' | 'figures'>[],
@@ -90,7 +95,7 @@ function finite(figure: number): number | null {
   return Number.isFinite(figure) ? figure : null;
 }
 
-/** All cases. `share` shortens the simulated time: 0.1 makes most cases ten times shorter. */
+/** All test cases. `share` shortens the simulated time: with 0.1 most cases are ten times shorter. */
 export function weatherCases(share = 1): WeatherCase[] {
   return [
     ...constantLatency(share),
@@ -151,8 +156,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // The policy does not know the latency before the first call. So the first call to a very slow service may fail,
-      // and only later calls are measured.
+      // Before the first call the policy does not know the latency. So the first call to a very slow service
+      // may fail, and measuring starts with the second call.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({
@@ -219,7 +224,7 @@ function oddLatency(share: number): WeatherCase[] {
   ];
 }
 
-/** Connection resets and 500s by chance, independent of each other and of the load. */
+/** Services that fail at random with connection resets and 500s, whatever the load is. */
 function independentFailures(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['0.1/s', 40_000 * S],
@@ -383,20 +388,20 @@ function changes(share: number): WeatherCase[] {
 }
 
 /**
- * A total outage after a normal period, with 10,000 calls a second. Only a sample of the clients is simulated, because
- * clients do not affect each other.
+ * All calls fail after a long normal period, with 10,000 calls a second. Only a sample of the clients is
+ * simulated, because clients do not affect each other here.
  */
 function outages(share: number): WeatherCase[] {
   const fleets: [clients: number, sample: number, atMost5s: number, atMost60s: number][] = [
     [10, 1, 1.25, 1.05],
     [1000, 10, 1.25, 1.05],
     [10_000, 100, 1.25, 1.05],
-    // These figures are only printed, so the limits of 4 are loose.
+    // The figures of this row are only printed. The limit of 4 is loose on purpose.
     [100_000, 1000, 4, 4],
   ];
   return [0.001, 0.01].flatMap((failing) =>
     fleets.map(([clients, sample, atMost5s, atMost60s]) => {
-      // A client with a thousand calls a second has enough history after ten minutes.
+      // A client that makes a thousand calls a second has collected enough history after ten minutes.
       const outageAt = share * (clients === 10 ? 10 * M : 2 * H);
       return weather({
         id: `outage after ${failing * 100} % for ${clients} clients`,
@@ -415,7 +420,7 @@ function outages(share: number): WeatherCase[] {
   );
 }
 
-/** A service with less capacity than calls. It refuses the excess calls with a 503 without Retry-After. */
+/** A service with less capacity than load. It rejects the excess calls with a 503 without Retry-After. */
 function overCapacity(share: number): WeatherCase[] {
   return [0.95, 0.9, 0.8, 0.5].map((capacity) =>
     weather({

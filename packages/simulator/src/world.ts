@@ -7,7 +7,7 @@ export class World {
   readonly timeline: Timeline;
   readonly trace = new Trace();
   readonly isPromised: boolean;
-  /** The run fails when the queue of an instance is longer than this. */
+  /** The run fails when more calls than this wait in the queue of one instance. */
   readonly waitingMax: number;
   readonly #seed: number;
 
@@ -18,7 +18,10 @@ export class World {
     this.#seed = seed;
   }
 
-  /** A random generator for one purpose. An extra draw for one purpose does not change the others. */
+  /**
+   * Returns a random generator for one purpose. Drawing more numbers for one purpose does not change those of
+   * others.
+   */
   random(...names: (string | number)[]): Random {
     return seededRandom(this.#seed, ...names);
   }

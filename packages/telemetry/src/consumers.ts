@@ -3,7 +3,7 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** The members of a consumer of `@holdfast/events` that are read here. */
+/** The members of a consumer of `@holdfast/events` that the metrics use. */
 export interface ConsumerLike {
   readonly name: string;
   readonly topic: string;
@@ -28,7 +28,7 @@ interface LagLike {
   readonly asOf?: number;
 }
 
-/** All metrics of consumers. The documentation is tested against this table. */
+/** All metrics of consumers. A test compares the documentation with this table. */
 export const eventMetrics = {
   handled: {
     name: 'holdfast_events_handled_total',
@@ -92,13 +92,13 @@ type Key = keyof typeof eventMetrics;
 const lagMs = 1000;
 
 export interface ConsumerObservationOptions {
-  /** The clock of the readings. Default: the system's. */
+  /** The clock for the timeout of store reads. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Provides metrics of consumers and of the events that wait in their stores. A store that does not answer within a
- * second is reported as unreachable.
+ * Returns the metrics of consumers and of the events that wait in their stores. A store that does not answer
+ * within a second is reported as unreachable.
  */
 export function observeConsumers(
   consumers: readonly ConsumerLike[],
@@ -106,7 +106,7 @@ export function observeConsumers(
 ): Observation {
   assertKnownFields({ clock: true }, options);
   const { clock = systemClock } = options;
-  /** The lag of each topic; `undefined` if the store did not answer. */
+  /** The last read lag of each topic (its waiting events); `undefined` if the store did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
 
@@ -115,7 +115,7 @@ export function observeConsumers(
       const byTopic = new Map(watched.map((each) => [each.topic, each]));
       await Promise.all(
         [...byTopic].map(async ([topic, consumer]) => {
-          // A store that fails is reported as unreachable. Other metrics are not affected.
+          // If the store fails, it is reported as unreachable. The other metrics are not affected.
           const asked = (async () => consumer.lag())();
           lags.set(topic, await within(clock, lagMs, asked).catch(() => undefined));
         }),
@@ -126,7 +126,8 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Consumers with the same name are combined: counts are added, and the highest rate is used.
+        // Consumers with the same name and topic share one sample: counts are added, and of `dlqRate` the
+        // highest is used.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);
@@ -143,7 +144,7 @@ export function observeConsumers(
   };
 }
 
-/** Combines several observations, so that one endpoint can serve all. */
+/** Combines several observations, so that one metrics endpoint can serve all of them. */
 export function together(...observations: readonly Observation[]): Observation {
   return {
     snapshot: () => joined(observations.flatMap((each) => each.snapshot())),
@@ -156,7 +157,7 @@ export function together(...observations: readonly Observation[]): Observation {
   };
 }
 
-/** Combines metrics of the same name. If a label set occurs twice, the first value is kept. */
+/** Combines metrics that have the same name. If two samples have the same labels, the first one is kept. */
 function joined(families: readonly Family[]): Family[] {
   const byName = new Map<string, { family: Family; samples: Map<string, Sample> }>();
   for (const family of families) {

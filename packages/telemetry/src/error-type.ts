@@ -1,12 +1,14 @@
 import { causesOf, type UnknownObject } from 'holdfast';
 import { OTHER } from './metrics.ts';
 
-/** Matches codes and names of errors. Sentences and addresses hardly ever match. */
+/**
+ * Matches error codes and error names. Sentences and addresses hardly ever match, so user data is kept out.
+ */
 const nameLike = /^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}$/;
 
 /**
- * A short name for a failed outcome: a status, a code or the name of the error. It is never a message, because messages
- * may contain user data.
+ * Returns a short name for a failed outcome: an HTTP status, an error code or the name of the error. It never
+ * returns a message, because messages may contain user data.
  */
 export function errorType(outcome: unknown): string {
   try {
@@ -17,7 +19,7 @@ export function errorType(outcome: unknown): string {
 }
 
 function nameOf(outcome: UnknownObject): string {
-  // The causes are read, too: the error `fetch failed` says less than its cause.
+  // Look at the causes of the error, too: `fetch failed` says less than its cause, such as `ECONNRESET`.
   for (const each of causesOf(outcome)) {
     const found = statusOf(each) ?? codeOf(each);
     if (found !== undefined) return found;
@@ -34,8 +36,8 @@ function statusOf(thing: UnknownObject): string | undefined {
 }
 
 /**
- * The code of an error: a text such as ECONNRESET, or a number as in gRPC. The legacy numbers of DOMException are
- * ignored.
+ * Returns the code of an error: a text such as `ECONNRESET`, or a number as in gRPC. The old numeric codes of
+ * DOMException are ignored.
  */
 function codeOf(thing: UnknownObject): string | undefined {
   const { code } = thing;

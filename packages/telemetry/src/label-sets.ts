@@ -1,22 +1,25 @@
 import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 
-/** Users or servers choose the values of these labels, so the number of values has no limit. */
+/** The labels whose values come from users or servers. So the number of different values is not limited. */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
-/** Longer label values are cut, because users may choose them and each is written many times. */
+/**
+ * The most characters of a label value; longer values are cut. Users may choose the values, and each value is
+ * written many times.
+ */
 const nameMax = 128;
 
-/** A combination of label values, and what is stored for it. */
+/** A combination of label values, and the data that is stored for it. */
 export interface LabelSet<T> {
   readonly labels: Labels;
-  /** True: several label sets share this entry, under the value `other`. */
+  /** True: this label set has the value `other` and stands for several label sets. */
   readonly overflowed: boolean;
   readonly kept: T;
 }
 
 /**
- * The label sets of one metric, with a limit on their number. Above `labelSetsMax`, new targets and error types are
- * counted as `other`. Above twice that number, new policies are counted as `other`, too.
+ * The label sets of one metric. Their number is limited. From `labelSetsMax` sets on, new targets and error
+ * types are counted as `other`. From twice that number on, new policies are counted as `other`, too.
  */
 export class LabelSets<T> {
   readonly #names: readonly Label[];
@@ -32,7 +35,7 @@ export class LabelSets<T> {
     this.#make = make;
   }
 
-  /** Finds or adds a label set. If there are too many, returns a shared set with the value `other`. */
+  /** Finds or adds a label set. If there are too many, returns a shared label set with the value `other`. */
   place(given: Labels): LabelSet<T> {
     const known = this.#find(given);
     if (known) return known;
@@ -71,7 +74,7 @@ export class LabelSets<T> {
     return set;
   }
 
-  /** Replaces the values of the labels in `open`. */
+  /** Replaces the values of the labels that are in the set `open`. Other labels stay. */
   #replace(labels: Labels, by: (label: Label, name: string | undefined) => string | undefined): Labels {
     return Object.fromEntries(
       this.#names.map((label) => [label, open.has(label) ? by(label, labels[label]) : labels[label]]),

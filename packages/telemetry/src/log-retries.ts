@@ -43,7 +43,7 @@ const known: Readonly<Record<keyof LogOptions, true>> = {
   clock: true,
 };
 
-/** One line of the log, without messages of errors unless they are asked for. */
+/** One line of the log. It has no error message, unless the option `messages` is true. */
 export interface RetryLine {
   readonly event: 'retry' | 'gave_up' | 'breaker' | 'left_out';
   readonly policy?: string | undefined;
@@ -57,13 +57,16 @@ export interface RetryLine {
   /** For a breaker: its old and its new state. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** Set in mode `observe`: the policy would have done it, and has not. */
+  /** Set in mode `observe`: the policy would have done this, but did not. */
   readonly observed?: true | undefined;
   /** The number of similar lines that were left out before this line. */
   readonly left_out?: number | undefined;
 }
 
-/** At most this many combinations of event, policy and reason are counted separately. */
+/**
+ * The most combinations of event, policy and reason that are counted separately. Further combinations share
+ * one count.
+ */
 const windowsMax = 1000;
 
 const messages = {
@@ -80,8 +83,8 @@ const observedMessages: Record<string, string> = {
 };
 
 /**
- * Writes a log line for each retry, each failed call and each state change of a breaker. Returns a function that stops
- * it.
+ * Writes a log line for each retry, each failed call and each state change of a circuit breaker. Returns a
+ * function that stops the logging.
  */
 export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
@@ -102,7 +105,10 @@ export function logRetries<Level extends string = 'info'>(
     logger[level](line, (line.observed && observedMessages[line.event]) || messages[line.event]);
   }
 
-  /** Writes the number of left-out lines of each ended window, and removes the window. */
+  /**
+   * For each window that has ended by the time `by`: writes how many lines were left out, and removes the
+   * window.
+   */
   function close(by: number): void {
     soonestEndsAt = Infinity;
     for (const [key, each] of windows) {
@@ -133,7 +139,7 @@ export function logRetries<Level extends string = 'info'>(
     const now = clock.now();
     const key = JSON.stringify([line.event, line.policy, line.reason, line.observed]);
     const before = windows.get(key);
-    // This line also reports how many lines were left out before. So no timer is needed for that.
+    // Add the number of lines that were left out before to this line. So no timer is needed to report it.
     const left_out = before && before.endsAt <= now && before.leftOut > 0 ? before.leftOut : undefined;
     if (before && before.endsAt <= now) windows.delete(key);
     if (soonestEndsAt <= now) close(now);

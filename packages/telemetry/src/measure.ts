@@ -5,7 +5,10 @@ import type { Labels, MetricKey } from './metrics.ts';
 /** Receives one measurement: 1 for a counter, seconds for a histogram. */
 export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
 
-/** With these reasons no limit of the policy forbade another attempt, so no retry was suppressed. */
+/**
+ * The stop reasons that are not counted as a suppressed retry: with them, no limit of the policy forbade
+ * another attempt.
+ */
 const notSuppressed: ReadonlySet<string> = new Set([
   'not_retryable',
   'cancelled',
@@ -19,9 +22,12 @@ const expiries: Record<string, string> = {
   HOLDFAST_PATIENCE_SPENT: 'patience',
 };
 
-/** Converts notices (events that policies report) to measurements for Prometheus and OpenTelemetry. */
+/**
+ * Returns a function that converts notices (events that policies report) to measurements, for Prometheus and
+ * OpenTelemetry.
+ */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** The number of attempts so far, for each call whose start was seen. */
+  /** The number of attempts that have ended, for each call whose start was reported. */
   const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {
@@ -39,7 +45,10 @@ export function measuring(sink: Sink): (notice: Notice) => void {
     if (kind !== undefined) sink('timeouts', { policy, target, kind }, 1);
   }
 
-  /** Nothing of this has happened, so it is in no other metric. */
+  /**
+   * Counts an action that a policy in mode `observe` would have taken. The action did not happen, so no other
+   * metric counts it.
+   */
   function wouldHave(notice: Notice): void {
     const { policy, target } = notice;
     const count = (kind: string, reason: string) => sink('wouldHave', { policy, target, kind, reason }, 1);
@@ -87,7 +96,7 @@ export function measuring(sink: Sink): (notice: Notice) => void {
         sink('failures', { policy, target, reason }, 1);
         if (attempts > 0 && !notSuppressed.has(reason))
           sink('suppressedRetries', { policy, target, reason }, 1);
-        // If there was an attempt, its own notice has already counted the timeout.
+        // If there was an attempt, the notice of that attempt has already counted the timeout.
         if (attempts === 0) expired(notice, notice.outcome);
         return;
       }

@@ -20,8 +20,8 @@ export interface NodeResponse {
 }
 
 /**
- * Makes a handler that answers GET and HEAD with all metrics. It checks no credentials: listen on loopback, or protect
- * it like your other endpoints.
+ * Creates a handler that answers GET and HEAD with all metrics. It checks no credentials: listen on the
+ * loopback interface, or protect it like your other endpoints.
  */
 export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
   function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
@@ -71,7 +71,10 @@ interface Answer {
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
-/** Answers with an error if `answerTo` throws. In `node:http` the error would end the process. */
+/**
+ * Returns an error response if `answerTo` throws. In a `node:http` server, an uncaught error would end the
+ * process.
+ */
 function safely(...asked: Parameters<typeof answerTo>): Answer {
   try {
     return answerTo(...asked);
@@ -96,7 +99,7 @@ function answerTo(
   }
   const format = preferred(accept);
   const body = prometheus(observation, { format });
-  // Node does not set the length in an answer to HEAD.
+  // Set the length here, because Node does not set it in a response to HEAD.
   const length = `${new TextEncoder().encode(body).length}`;
   const headers = {
     ...always,
@@ -107,13 +110,13 @@ function answerTo(
   return { status: 200, headers, body };
 }
 
-/** Chooses OpenMetrics only if `Accept` gives it at least the weight of plain text. */
+/** Chooses OpenMetrics only if the Accept header names it with at least the weight of plain text. */
 function preferred(accept: string): ExpositionFormat {
   const openmetrics = weight(accept, 'application/openmetrics-text');
   return openmetrics > 0 && openmetrics >= weight(accept, 'text/plain') ? 'openmetrics' : 'text';
 }
 
-/** The greatest `q` of a media type in an Accept header; 0 if it is not named. */
+/** Returns the weight (`q`) of a media type in an Accept header; 0 if the header does not name it. */
 function weight(accept: string, mediaType: string): number {
   const weights = accept
     .split(',')

@@ -7,7 +7,8 @@ export interface Metric {
 }
 
 /**
- * Users and servers choose the values of `policy`, `target` and `error_type`. Other labels have a fixed list of values.
+ * The names of labels. The values of `policy`, `target` and `error_type` come from users and servers, so
+ * `LabelSets` limits their number.
  */
 export type Label =
   | 'policy'
@@ -29,12 +30,15 @@ export type Label =
   | 'when'
   | 'how';
 
-/** The labels of a sample. What has no name has no label. */
+/**
+ * The labels of a sample. A label without a value is left out, for example the `policy` of a policy without a
+ * name.
+ */
 export type Labels = { readonly [label in Label]?: string | undefined };
 
 export type MetricKey = keyof typeof metrics;
 
-/** Every metric of policies, with its name, type, labels, unit and help text. */
+/** Every metric of policies, with its name, type, labels and help text. */
 export const metrics = {
   operations: {
     name: 'holdfast_operations_total',
@@ -184,10 +188,10 @@ export const metrics = {
 
 export const metricKeys = Object.keys(metrics) as readonly MetricKey[];
 
-/** Bounds of the histograms in seconds. */
+/** The default upper bounds of the histogram buckets, in seconds. */
 export const defaultBucketsSeconds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** The label value that replaces new values when there are too many. */
+/** The label value that replaces new values when a metric has too many label sets. */
 export const OTHER = 'other';

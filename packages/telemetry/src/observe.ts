@@ -6,7 +6,7 @@ import { defaultBucketsSeconds, type Labels, type Metric, metricKeys, metrics } 
 import { readings } from './readings.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
-/** The options of `observe`: the bounds of histograms, and how many label sets are kept. */
+/** The options of `observe`: the bounds of the histograms, and the most label sets. */
 export interface ObserveOptions {
   /** The upper bounds of all histogram buckets in seconds, in rising order. Default: from 0.005 to 60. */
   readonly bucketsSeconds?: readonly number[] | undefined;
@@ -19,11 +19,14 @@ export interface ObserveOptions {
 
 const known: Readonly<Record<keyof ObserveOptions, true>> = { bucketsSeconds: true, labelSetsMax: true };
 
-/** The metrics of some policies or consumers. */
+/** The metrics of policies, consumers or server parts. */
 export interface Observation {
-  /** The current values of all metrics, in a stable order, as plain JSON. */
+  /** Returns the current values of all metrics as plain JSON, always in the same order. */
   snapshot(): readonly Family[];
-  /** Reads slow values, such as values of a store. The metrics handler waits for it before each `snapshot`. */
+  /**
+   * Reads values that take time, for example from a database. The metrics handler waits for it before each
+   * `snapshot`.
+   */
   refresh?(): Promise<void>;
   /** Stops counting. Counters keep their values, and gauges disappear. */
   stop(): void;
@@ -41,13 +44,13 @@ export interface Sample {
   readonly value: number;
   /** For a histogram: the number of all measurements. */
   readonly count?: number;
-  /** For a histogram: the number of measurements up to the bound `le` of each bucket. */
+  /** For a histogram: for each bucket, the number of measurements that are at most its bound `le`. */
   readonly buckets?: readonly { readonly le: number; readonly count: number }[];
 }
 
 export const defaultLabelSetsMax = 500;
 
-/** Counts what policies do, from the notices (events) that they report. */
+/** Starts to count the work of policies. The counts come from the notices (events) that policies report. */
 export function observe(policies: Policies, options: ObserveOptions = {}): Observation {
   assertKnownFields(known, options);
   const selection = selectionOf(policies);
@@ -68,7 +71,8 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
 
   return {
     snapshot() {
-      // Gauges get new label sets each time, so that a target disappears when its policy has forgotten it.
+      // Compute the gauges anew each time. When a policy has removed a target, the gauges of this target then
+      // disappear.
       const now = new Map(gaugeKeys.map((key) => [key, new Kept(metrics[key], labelSetsMax, bounds)]));
       for (const { metric, labels, value } of stopped ? [] : readings(selection)) {
         now.get(metric)!.measure(labels, value);
@@ -94,7 +98,10 @@ class Kept {
     this.#sets = new LabelSets(metric, labelSetsMax, () => ({ sum: 0, counts: new Array(counts).fill(0) }));
   }
 
-  /** Adds a measurement. Returns true if the labels were replaced by `other`. */
+  /**
+   * Adds a measurement. Returns true if some labels were replaced by `other`, because there are too many
+   * label sets.
+   */
   measure(labels: Labels, value: number): boolean {
     const { kept, overflowed } = this.#sets.place(labels);
     kept.sum += value;

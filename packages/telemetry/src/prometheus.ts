@@ -3,7 +3,10 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** `text` is version 0.0.4 of the Prometheus format, which every scraper reads. `openmetrics` is OpenMetrics 1.0.0. */
+/**
+ * `text` is version 0.0.4 of the Prometheus text format, which every scraper reads. `openmetrics` is
+ * OpenMetrics 1.0.0.
+ */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
 /** The `Content-Type` of each format. */
@@ -33,7 +36,7 @@ export function prometheus(
 }
 
 interface Dialect {
-  /** The name in the HELP and TYPE lines. Samples may have another name. */
+  /** The name in the HELP and TYPE lines. The sample lines may have another name. */
   familyName(family: Family): string;
   unit(family: Family): readonly string[];
   escapeHelp(text: string): string;
@@ -53,7 +56,7 @@ const dialects: Record<ExpositionFormat, Dialect> = {
     familyName: ({ name, type }) => (type === 'counter' ? name.replace(/_total$/, '') : name),
     unit: ({ name }) => (name.endsWith('_seconds') ? [`# UNIT ${name} seconds`] : []),
     escapeHelp: quoted,
-    // OpenMetrics requires that a bound is written as a float: `1.0`.
+    // OpenMetrics requires that a bucket bound is written as a float, such as `1.0`.
     bound: (le) => (Number.isInteger(le) ? `${le}.0` : `${le}`),
     end: ['# EOF'],
   },

@@ -1,9 +1,9 @@
 import { OptionsError } from 'holdfast';
 
-/** All policies, or a list of names or policies. */
+/** Which policies to observe: all, or a list of names or policies. */
 export type Policies = 'all' | readonly (string | { readonly name: string | undefined })[];
 
-/** Whether a policy of this name is selected. */
+/** Returns whether the policy with this name is selected. */
 export type Selection = (policy: string | undefined) => boolean;
 
 export function selectionOf(policies: Policies): Selection {

@@ -3,20 +3,23 @@ import { assertKnownFields } from 'holdfast/fields';
 import type { Labels, Metric } from './metrics.ts';
 import type { Family, Observation, Sample } from './observe.ts';
 
-/** The members of parts of `@holdfast/server` that are read here. Each kind of part has some of them. */
+/**
+ * The members of parts of `@holdfast/server` (such as `rateLimit()`) that the metrics use. Each kind of part
+ * has only some of them.
+ */
 export interface ServerPartLike {
   readonly name: string;
   readonly counts?: object;
-  /** Requests that a shed refused by priority, or that a bulkhead refused. */
+  /** The number of refused requests. Load shedding counts them by priority; a bulkhead has one number. */
   readonly refused?: Readonly<Record<string, number>> | number;
-  /** Requests for which the shared store of a rate limit gave no answer in time. */
+  /** The number of requests for which the shared store of a rate limit gave no answer in time. */
   readonly missed?: number;
   readonly inFlight?: number;
   readonly queued?: number;
   readonly limit?: number;
 }
 
-/** All metrics of server parts. The documentation is tested against this table. */
+/** All metrics of server parts. A test compares the documentation with this table. */
 export const serverMetrics = {
   rateLimit: {
     name: 'holdfast_server_rate_limit_total',
@@ -88,7 +91,10 @@ export interface ServerObservationOptions {
   readonly name?: string | undefined;
 }
 
-/** Provides metrics of the parts of a `guard`: limited, shed, replayed, timed out, degraded, in flight, limit. */
+/**
+ * Returns the metrics of the parts of a `guard`: how many requests were limited, shed, replayed, timed out or
+ * degraded, how many are in flight, and the current limits.
+ */
 export function observeServer(
   parts: readonly ServerPartLike[],
   options: ServerObservationOptions = {},
@@ -123,7 +129,7 @@ export function observeServer(
 
 type Put = (key: Key, labels: Labels, value: number | undefined) => void;
 
-/** The counts of a part become one metric, with the name of each count as a label. */
+/** The metric for the `counts` of each part, and the label that holds the name of each count. */
 const countedAs: Readonly<Record<string, readonly [Key, label: string]>> = {
   rateLimit: ['rateLimit', 'outcome'],
   idempotency: ['idempotency', 'outcome'],

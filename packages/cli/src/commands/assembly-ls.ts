@@ -11,7 +11,7 @@ import { table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
 import { ago, spanLeft } from '../times.ts';
 
-/** The longest note in a list; "assembly show" has all of it. */
+/** Notes in the list are cut to this length; "assembly show" prints them whole. */
 const noteMax = 120;
 
 export const assemblyLs: Command = {
@@ -41,7 +41,7 @@ export const assemblyLs: Command = {
       const { items, cursor: next } = await journal.list(filterOf(given), page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // Standard output is only for JSON.
+        // The hint goes to standard error, because standard output is only for JSON.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${pasteable(next)}`);
         return 0;
       }

@@ -64,7 +64,10 @@ function programCommand(
   };
 }
 
-/** A program is known when one of its assemblies is kept. */
+/**
+ * Returns the name of the program that the user has given. Throws a `UsageError` if the store has no assembly
+ * of it.
+ */
 async function programOperand(given: Given, journal: Journal): Promise<string> {
   const program = onlyOperand(given, 'the name of a program');
   const names = [...new Set((await journal.counts()).map(({ name }) => name))];

@@ -25,7 +25,7 @@ export const assemblyShow: Command = {
     }),
 };
 
-/** Bytes are shown as base64, and times without an end are left out. */
+/** Returns what `--json` prints. Payloads that are bytes become base64, and infinite times are left out. */
 function asJson({ assembly, status, steps, signals }: Inspection): object {
   const { patienceLeftMs, ...rest } = status;
   return {

@@ -109,7 +109,7 @@ async function entries(
   return { items: [...found.values()].sort((a, b) => b.at - a.at).slice(0, limit), cursor: undefined };
 }
 
-/** Returns the subject with a whole id. The user may have shortened the id of an event or operation. */
+/** Returns the subject with the whole id. The user may have shortened the id of an event or an operation. */
 async function wholeSubject(given: string, triage: Triage): Promise<string> {
   const [, kind = '', name = ''] = /^(?:(event|operation):)?(.*)$/s.exec(given) ?? [];
   if (kind === '' && isSubject(given)) return given;
@@ -144,8 +144,8 @@ async function undoEntry(
 }
 
 /**
- * Returns the first subject of an entry, and how many things were changed. For a control the number is left out,
- * because its id already names its topic or policy.
+ * Returns the first subject of an audit entry, and how many things were changed. For a control the number is
+ * left out, because its id already names the topic or policy.
  */
 function subjectsText({ subjects, count, what }: AuditEntry): string {
   const isOfMany = what !== 'control_set' && what !== 'control_removed' && count > 1;

@@ -3,7 +3,10 @@ import { completionScript, type Shell, shells } from '../completion-script.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { onlyOperand } from '../given-values.ts';
 
-/** Made with the list of all commands, which it is itself a part of. */
+/**
+ * Creates the command that prints a completion script. `all` is a function because the list contains this
+ * command itself.
+ */
 export function completionCommand(all: () => readonly Command[]): Command {
   return {
     name: 'completion',

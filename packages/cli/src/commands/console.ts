@@ -71,7 +71,7 @@ function gatewayOf(given: Given, terminal: Terminal): GatewayPart | undefined {
   return { ask: (method, path, body) => askGateway(given, terminal, method, path, body) };
 }
 
-/** The store as a person names it: the file, or the database without its password. */
+/** Returns a name of the store for people: the file name, or the database URL without user and password. */
 function nameOf(given: Given, terminal: Terminal): string {
   const where = textOf(given, 'store') ?? terminal.env.HOLDFAST_STORE ?? '';
   const url = URL.parse(where);

@@ -35,7 +35,10 @@ export const dlqDiscard: Command = {
     }),
 };
 
-/** Returns the id of a discard, if the user gives one instead of ids of events. The whole discard is then undone. */
+/**
+ * If the only operand is the id of a discard, returns the whole id: then this discard is undone as a whole.
+ * Returns undefined if the operands are ids of events.
+ */
 async function discardToUndo({ operands }: Given, { triage }: OpenStore): Promise<string | undefined> {
   const [only, ...more] = operands;
   if (only === undefined || (await triage.get(only))) return undefined;
@@ -45,7 +48,10 @@ async function discardToUndo({ operands }: Given, { triage }: OpenStore): Promis
   return id;
 }
 
-/** Returns the id of the audit entry of an operation. The undo is noted on this entry. */
+/**
+ * Returns the id of the audit entry that an operation has made. Undoing the operation is recorded on this
+ * entry.
+ */
 async function entryOf({ audit }: OpenStore, operation: string): Promise<string | undefined> {
   const question = { subject: `operation:${operation}`, what: ['discard', 'restore', 'keep'] } as const;
   return (await audit.list(question, { limit: 1 })).items[0]?.id;

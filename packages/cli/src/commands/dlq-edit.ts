@@ -53,7 +53,7 @@ export const dlqEdit: Command = {
       }
       if (given.flags['dry-run']) return 0;
       const act = actOf(given, terminal);
-      // With the version, the edit fails if somebody else has edited the event in the meantime.
+      // Pass the version, so that the edit fails if another user has edited the event in the meantime.
       if (!(await engine.triage.edit(id, { ...edit, version: event.version }, act))) {
         terminal.err(`holdfast: event ${id} is not parked here any more.`);
         return 1;
@@ -98,7 +98,10 @@ function withHeaders(headers: Headers, changed: readonly string[]): Headers {
   return result;
 }
 
-/** Sets a field of a JSON payload: `payload.lines.0.price=12`. A value that is not JSON is a text. */
+/**
+ * Sets one field of a JSON payload, as in `payload.lines.0.price=12`. A value that is not valid JSON is taken
+ * as a string.
+ */
 function withField(payload: Payload, field: string): string {
   const [path, text] = pair(field, 'set');
   try {
@@ -113,6 +116,6 @@ function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // a text may be given without quotes
+    return text; // not JSON: a string that the user has typed without quotes
   }
 }

@@ -12,7 +12,7 @@ import { table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
 import { ago } from '../times.ts';
 
-/** The longest error in a list; "dlq show" has all of it. */
+/** Errors in the list are cut to this length; "dlq show" prints them whole. */
 const errorMax = 120;
 
 export const dlqLs: Command = {
@@ -39,8 +39,8 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // Without this hint, a reader might take one page for all events. It goes to standard error, because standard
-        // output is only for JSON.
+        // Without this hint, a reader might think that this page has all events. It goes to standard error,
+        // because standard output is only for JSON.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${pasteable(next)}`);
         return 0;
       }

@@ -50,7 +50,10 @@ export const explainPolicy: Command = {
   },
 };
 
-/** The column at which the sentences of the first two sections begin. Before it are the names of the layers. */
+/**
+ * The column at which the sentences of the first two sections begin. The names of the policy's layers are
+ * before it.
+ */
 const sentencesAt = 19;
 
 function fitExplanation(text: string, columns: number | undefined): string {

@@ -63,7 +63,7 @@ function announce(gateway: Gateway, dataPlane: string, isJson: boolean, terminal
   const { address, adminAddress, adminToken, config } = gateway;
   const at = `${config.listen.tls ? 'https' : 'http'}://${hostOf(address.address)}:${address.port}`;
   const admin = adminAddress && `http://${hostOf(adminAddress.address)}:${adminAddress.port}`;
-  // A token that the file does not have is shown once, here.
+  // If the file has no admin token, the gateway generates one. Print it here, because it is not shown again.
   const token = config.admin?.token === undefined ? adminToken : undefined;
   if (isJson) {
     terminal.out(

@@ -6,7 +6,7 @@ import { msOf, onlyOperand, textOf } from '../given-values.ts';
 import { bad, styled, warning } from '../styled-text.ts';
 import { wrapText } from '../text-width.ts';
 
-/** A finding of lint with its place in the file. */
+/** A lint finding with its position in the file. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
   /** The name of the policy; null for a finding about the whole document. */
   readonly policy: string | null;
@@ -79,7 +79,7 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
   }
 }
 
-/** The name of the policy that contains the field `path`, or null. */
+/** Returns the name of the policy that contains the field `path`, or null if no policy does. */
 function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };

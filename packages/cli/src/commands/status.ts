@@ -35,7 +35,7 @@ export const status: Command = {
     }),
 };
 
-/** What is printed of a look at the store. */
+/** The parts of the store's state that this command prints. */
 type Status = Pick<FleetNeeds, 'now' | 'needs' | 'good' | 'figures'>;
 
 async function statusOf(engine: OpenStore): Promise<Status> {
@@ -44,8 +44,8 @@ async function statusOf(engine: OpenStore): Promise<Status> {
 }
 
 /**
- * Prints a status. In a terminal it replaces the last status. In a pipe it is printed only if it differs from the last
- * status.
+ * Prints a status. In a terminal it replaces the status before it. In a pipe it is printed only if it has
+ * changed.
  */
 function show(seen: Status, last: string, given: Given, terminal: Terminal): string {
   const text = statusText(seen, terminal);
@@ -65,7 +65,10 @@ function show(seen: Status, last: string, given: Given, terminal: Terminal): str
   return key;
 }
 
-/** A store without topics is probably the wrong one, and parked events still wait when their groups no longer grow. */
+/**
+ * The sentence for a status without needs. It says if the store is empty, because that is probably the wrong
+ * store, and how many events are parked.
+ */
 function quietSentence({ topics, processes, parked }: Status['figures']): string {
   if (topics === 0 && processes === 0) return 'Nothing is in this store: is it the right one?';
   if (parked === 0) return 'Nothing needs you.';

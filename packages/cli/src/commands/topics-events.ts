@@ -67,7 +67,10 @@ export const topicsUnblock: Command = {
     }),
 };
 
-/** Reads all ids before it returns the first ones: the caller makes events due, and that changes the list. */
+/**
+ * Reads all ids before it returns the first ones. The caller makes the events due, which changes the list
+ * while it is read.
+ */
 async function* delayedIds(broker: Broker, topic: string): AsyncIterable<readonly string[]> {
   const all: (readonly string[])[] = [];
   for await (const ids of waitingIds(broker, topic, 'delayed')) all.push(ids);
@@ -82,7 +85,7 @@ function waitingIds(broker: Broker, topic: string, state?: 'delayed'): AsyncIter
   );
 }
 
-/** The topic and the events that the user has named. Events may have shortened ids. */
+/** Returns the topic and the events that the user has given. The ids of events may be shortened. */
 async function chosen({ operands }: Given, broker: Broker): Promise<{ topic: string; ids: string[] }> {
   const [name, ...given] = operands;
   if (name === undefined || given.length === 0)

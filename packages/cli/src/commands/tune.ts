@@ -86,7 +86,7 @@ export const tunePolicy: Command = {
       );
       terminal.out('In the storms it was tuned on:');
       terminal.out(evidenceTable(best.evidence, terminal.columns));
-      // There is no evidence if the goal names clients that do not exist in these scenarios.
+      // There is no evidence if the goal names clients or services that these scenarios do not have.
       if (after!.evidence.length > 0) {
         terminal.out('\nIn storms it was not tuned on, with what it started from:');
         terminal.out(comparisonTable(before!, after!, terminal.columns));

@@ -1,25 +1,31 @@
 import type { CarriedEvent } from './carried-event.ts';
 import type { QueueName } from './carrier.ts';
 
-/** An event that the server has delivered to this process, and that is not done. */
+/** An event that the server has delivered to this process and that is not acknowledged. */
 export interface Entry<Handle = unknown> {
   readonly handle: Handle;
   readonly messageId: string;
   readonly queue: QueueName;
   readonly event: CarriedEvent;
-  /** Its place in the order of arrival. */
+  /** The position of the event in the order of arrival. */
   readonly order: number;
-  /** On the scale of `Clock.now`. From then on, the server may have given the message to another process. */
+  /** A time of `Clock.now`. After it, the server may have delivered the message to another process. */
   heldUntil: number;
-  /** On the scale of `Clock.now`. */
+  /** The lease of the event; `undefined`: it is not leased. `endsAt` is a time of `Clock.now`. */
   lease: { readonly token: string; endsAt: number } | undefined;
-  /** What was written under this lease before the server failed to answer. It is not written again. */
+  /**
+   * The kind of settlement that was already written under this lease, before the server failed to answer. A
+   * repeated settlement is not written again.
+   */
   written: string | undefined;
 }
 
-/** The events of one key, in their order; or the copies of one event without an order. */
+/**
+ * A list of events that must be handled one after the other: the events of one key, or, without key order,
+ * the copies of one event.
+ */
 interface Lane<Handle> {
-  /** Where the lane is found while it has events. */
+  /** The map that contains this lane while the lane has events. */
   readonly lanes: Map<string, Lane<Handle>>;
   readonly name: string;
   readonly queue: QueueName;
@@ -28,17 +34,21 @@ interface Lane<Handle> {
 }
 
 /**
- * The events in this process, in the order of their arrival. With key order, an event is given only if no earlier event
- * of its key is in hand. Of two copies of an event, the second is given when the first is settled: whether it was
- * handled is asked when it is given.
+ * The delivered events of one topic, in the order of arrival. With key order, an event is taken only if no
+ * earlier event of its key is in hand (taken and not settled). If an event was delivered twice, the second
+ * copy is taken only after the first is settled. By then the consumer can find out that the event was already
+ * handled.
  */
 export class Backlog<Handle> {
   readonly #ready: Record<QueueName, Set<Lane<Handle>>> = { hot: new Set(), retry: new Set() };
   readonly #byKey = new Map<string, Lane<Handle>>();
-  /** Without key order. The retry of an event is not a copy of it. */
+  /**
+   * The lanes of events without key order, by queue and event id. A retry of an event is in another queue, so
+   * it does not count as a copy.
+   */
   readonly #byId: Record<QueueName, Map<string, Lane<Handle>>> = { hot: new Map(), retry: new Map() };
   readonly #laneOf = new Map<Entry<Handle>, Lane<Handle>>();
-  /** The events that are not in hand, and the sizes of their payloads. */
+  /** The number of events that are not taken, and the sum of their payload sizes. */
   readonly #waiting: Record<QueueName, { events: number; bytes: number }> = {
     hot: { events: 0, bytes: 0 },
     retry: { events: 0, bytes: 0 },
@@ -57,7 +67,10 @@ export class Backlog<Handle> {
     return this.#laneOf.keys();
   }
 
-  /** How many keys, or events without an order, can be given from. */
+  /**
+   * Returns how many lanes have an event that can be taken. A lane has the events of one key, or the copies
+   * of one event.
+   */
   readyIn(queue: QueueName): number {
     return this.#ready[queue].size;
   }
@@ -77,8 +90,8 @@ export class Backlog<Handle> {
   }
 
   /**
-   * Takes at most `limit` events in hand, at most `runMax` of one key. An event that is skipped stays, and so do later
-   * events of its key. A copy of an event that is taken stays, too.
+   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` is true for an event, the event
+   * and later events of its key stay. A second copy of an event that is taken stays, too.
    */
   take(
     queue: QueueName,
@@ -104,13 +117,13 @@ export class Backlog<Handle> {
     return taken;
   }
 
-  /** Puts an event that was in hand back to its place. */
+  /** Puts a taken event back to its old position. */
   putBack(entry: Entry<Handle>): void {
     const lane = this.#laneOf.get(entry);
     if (lane?.inHand.delete(entry)) this.#enqueue(lane, entry);
   }
 
-  /** Forgets an event, wherever it is. */
+  /** Removes an event, whether it waits or is taken. */
   remove(entry: Entry<Handle>): void {
     const lane = this.#laneOf.get(entry);
     if (!lane) return;

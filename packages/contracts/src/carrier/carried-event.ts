@@ -4,10 +4,10 @@ import type { NewlyParked } from '../triage.ts';
 import { fromWire, toWire, type WireState } from '../wire-headers.ts';
 import type { Arrival, Carrier, Message, QueueName } from './carrier.ts';
 
-/** An event as a message carries it. */
+/** An event that was read from a message of the message broker. */
 export interface CarriedEvent extends Envelope, AttemptState {
   readonly diagnosis: Diagnosis | undefined;
-  /** Epoch ms. In the past: due now. */
+  /** When the event is due, epoch ms. A time in the past means that it is due now. */
   readonly dueAt: number;
 }
 
@@ -16,7 +16,8 @@ type Received = Omit<Arrival<unknown>, 'handle' | 'askedAt'>;
 export function readEvent(arrival: Received, topic: string, queue: QueueName): CarriedEvent {
   const { dueAt = 0, payloadKind, ...state } = fromWire(arrival.headers);
   const id = state.id || arrival.messageId;
-  // A parked event tells how often it was tried. Whoever handles its dead-letter topic starts to count anew.
+  // A message in a dead-letter topic still has the attempt count of its original topic. A consumer of the
+  // dead-letter topic starts at 0 attempts.
   const isFresh = queue === 'hot' && state.diagnosis !== undefined;
   return {
     ...state,
@@ -36,21 +37,27 @@ export function readEvent(arrival: Received, topic: string, queue: QueueName): C
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Strangers do not say whether their payload is text. It is, if it is valid UTF-8. */
+/**
+ * Returns the payload as text or bytes. A message of another producer does not say which it is: if the bytes
+ * are valid UTF-8, they are text.
+ */
 function payloadOf(payload: Payload, kind: 'bytes' | undefined): Payload {
   if (typeof payload === 'string') return payload;
   try {
     if (kind !== 'bytes') return utf8.decode(payload);
   } catch {
-    // It is not text.
+    // The bytes are not valid UTF-8, so the payload is not text.
   }
-  // A copy, because the bytes may be a small part of what the client has read at once.
+  // Copy the bytes. Otherwise a small payload could keep a large network buffer of the client in memory.
   return new Uint8Array(payload);
 }
 
 type Teller = Pick<Carrier, 'tells'>;
 
-/** The message of an event that is published to `topic` for the first time, or moves there from another engine. */
+/**
+ * Returns the message for an event that is published to `topic` for the first time, or moves there from
+ * another engine.
+ */
 export function newMessage(
   event: NewEvent,
   id: string,
@@ -75,10 +82,12 @@ export function newMessage(
   return message(state, event.payload, dedupId, dueIn, carrier);
 }
 
-/** What a copy has otherwise than the event that it replaces. */
+/**
+ * The fields that differ between an event and its new message, for example the number of attempts of a retry.
+ */
 export type Change = Partial<AttemptState> & { readonly diagnosis?: Diagnosis; readonly delayMs?: number };
 
-/** The message that replaces the message `messageId`: a retry, a rerouted or a parked event. */
+/** Returns the message that replaces the message `messageId`: a retry, a rerouted event or a parked event. */
 export function copyMessage(
   event: CarriedEvent,
   { delayMs = 0, ...change }: Change,
@@ -105,7 +114,7 @@ function message(
   return { dedupId, headers, payload, key: state.key, delayMs };
 }
 
-/** The event as it moves into the store beside the broker. */
+/** Returns the event in the form in which it is published to the store beside the message broker. */
 export function movedEvent(
   event: CarriedEvent,
   now: number,

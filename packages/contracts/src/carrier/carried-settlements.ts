@@ -35,8 +35,9 @@ export interface LeasedEntry<Handle> {
 }
 
 /**
- * Settles events that the server has delivered: writes what comes next of all of them, then lets the server forget them.
- * So a crash between the two repeats an event, and loses none.
+ * Settles events that the server has delivered. It first writes the results of all of them, for example
+ * retries or parked events, and then acknowledges the messages. After a crash between the two, an event is
+ * repeated, but no event is lost.
  */
 export async function settleCarried<Handle>(
   leased: readonly LeasedEntry<Handle>[],
@@ -72,7 +73,7 @@ async function refusalOf<Handle>(
   return undefined;
 }
 
-/** What a batch of settlements writes, in as few calls as possible. */
+/** Collects everything that a batch of settlements must write, and writes it in as few calls as possible. */
 class Writes<Handle> {
   readonly #settings: SettlementSettings<Handle>;
   readonly #messages = new Map<string, { topic: string; queue: QueueName; messages: Message[] }>();

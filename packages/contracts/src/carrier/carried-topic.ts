@@ -18,10 +18,13 @@ export interface CarriedTopicSettings<Handle> extends IntakeSettings<Handle> {
 
 type Answer = { -readonly [Name in keyof Leased]: Name extends 'deliveries' ? Delivery[] : Leased[Name] };
 
-/** The part of a lease for the store, if the request does not say how much is reserved for retries. */
+/** The share of each lease that is reserved for events of the store, if the request has no `retriesShare`. */
 const storeShare = 0.5;
 
-/** Leases the events of one topic: those that the server delivers, and those in the store beside it. */
+/**
+ * Leases the events of one topic. Some events are in messages that the server has delivered to this process;
+ * others are in the store beside it.
+ */
 export class CarriedTopic<Handle> {
   readonly intake: TopicIntake<Handle>;
   readonly controlState: ControlState;
@@ -31,7 +34,10 @@ export class CarriedTopic<Handle> {
   readonly #clock: Clock;
   readonly #leases: HeldLeases<Handle>;
   readonly #store: Store | undefined;
-  /** Leases come one after the other: an event is not asked for twice while the store is asked about its key. */
+  /**
+   * The last lease call. The next one waits for it. Otherwise, while one call asks the store about an event,
+   * another call could take the same event.
+   */
   #last: Promise<unknown> = Promise.resolve();
   #storeIsNext = false;
 
@@ -69,14 +75,15 @@ export class CarriedTopic<Handle> {
     try {
       await this.#addCarried(request, answer);
     } catch (error) {
-      // What the store has leased must be given, or its leases would end as if this process had died.
+      // Return the events that the store has leased, in spite of the error. Otherwise their leases would
+      // expire as if this process had died.
       if (answer.deliveries.length === 0) throw error;
       answer.nextDueInMs = 0;
     }
     return answer;
   }
 
-  /** Adds events that the server has delivered to those of the store. */
+  /** Adds events that the server has delivered to `answer`, which already has the events of the store. */
   async #addCarried(request: LeaseRequest, answer: Answer): Promise<void> {
     const { intake, controlState } = this;
     const { limit, suspects = false } = request;
@@ -89,7 +96,8 @@ export class CarriedTopic<Handle> {
     }
     if (suspects || controlState.isPaused) return;
     const hasMoved = await this.#leaseCarried(request, answer.deliveries);
-    // What has moved into the store may be due there, and the first of its key.
+    // An event that has moved into the store may be due there and the first of its key. So lease from the
+    // store again.
     if (hasMoved && answer.deliveries.length < limit) {
       const more = await this.#leaseStored(request, limit - answer.deliveries.length);
       answer.deliveries.push(...(more?.deliveries ?? []));
@@ -101,7 +109,7 @@ export class CarriedTopic<Handle> {
     intake.updateCredit();
   }
 
-  /** Ends the lease of an event that was not handled. */
+  /** Ends the lease of an event that was not handled, so that it can be leased again. */
   giveBack(entry: Entry<Handle>): void {
     this.#leases.end(entry);
     this.intake.backlog.putBack(entry);
@@ -112,18 +120,21 @@ export class CarriedTopic<Handle> {
     return this.#store?.broker.lease(this.#name, { ...request, limit });
   }
 
-  /** How much of a lease the store may fill. First attempts that wait here have the rest. */
+  /**
+   * Returns how many events of a lease the store may fill. The rest is for first attempts that wait in this
+   * process.
+   */
   #storeLimit({ limit, retriesShare = storeShare }: LeaseRequest): number {
     const ready = this.intake.backlog.readyIn('hot');
     if (limit <= 1) {
-      // One event cannot be divided, so they take turns.
+      // One event cannot be divided, so the store and this process take turns.
       this.#storeIsNext = !this.#storeIsNext;
       return ready === 0 || this.#storeIsNext ? limit : 0;
     }
     return limit - Math.min(ready, limit - reservedOf(limit, retriesShare));
   }
 
-  /** Adds to `given`, and returns whether events have moved into the store instead. */
+  /** Adds delivered events to `given`. Returns whether some events were moved into the store instead. */
   async #leaseCarried(request: LeaseRequest, given: Delivery[]): Promise<boolean> {
     const bytesLeft =
       (request.bytesMax ?? Infinity) - given.reduce((sum, { payload }) => sum + payload.length, 0);
@@ -148,7 +159,10 @@ export class CarriedTopic<Handle> {
     return hasMoved;
   }
 
-  /** Takes events in hand, a part of them retries. If one queue has too few, the other fills the gap. */
+  /**
+   * Takes events from the backlog; a share of them are retries. If one queue has too few events, the other
+   * queue fills the gap.
+   */
   #take(left: number, { runMax = 1, retriesShare = storeShare }: LeaseRequest): Entry<Handle>[] {
     const { backlog } = this.intake;
     const skips = ({ event }: Entry<Handle>) => event.attempts > 0 && this.controlState.retriesArePaused;
@@ -164,9 +178,10 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Moves events into the store that must wait: they came before they were due, are in quarantine, or an event of their
-   * key waits there. Returns the others. What has moved is done here, in this order, so a crash between repeats it, and
-   * the store knows its id.
+   * Moves events that must wait into the store: they are not due yet, they are in quarantine, or an earlier
+   * event of their key waits there. Returns the other events. Events are first stored and then acknowledged
+   * to the server. After a crash between the two, the server delivers them again, and the store ignores the
+   * second copy with the same id.
    */
   async #moveToStore(taken: readonly Entry<Handle>[]): Promise<Entry<Handle>[]> {
     const store = this.#store;
@@ -198,7 +213,11 @@ export class CarriedTopic<Handle> {
     }
   }
 
-  /** After an event that must move, later events of its key go back: they are asked about when it has moved. */
+  /**
+   * Separates events that must move into the store (`held`) from events that can be leased (`free`). If an
+   * event must move, later events of its key go back to the backlog: whether they must move too is checked
+   * after it has moved.
+   */
   #divide(
     taken: readonly Entry<Handle>[],
     mustMove: (entry: Entry<Handle>) => boolean,
@@ -215,7 +234,8 @@ export class CarriedTopic<Handle> {
         if (key !== undefined) usedKeys.add(key);
       } else {
         if (key !== undefined) cutKeys.add(key);
-        // An earlier event of its key is given now, so this one waits until that is settled.
+        // An earlier event of this key is leased now, so this event waits in the backlog until that event is
+        // settled.
         if (key !== undefined && usedKeys.has(key)) this.intake.backlog.putBack(entry);
         else held.push(entry);
       }
@@ -232,7 +252,8 @@ export class CarriedTopic<Handle> {
       ...event,
       lease: this.#leases.lease(this.#name, entry, endsAt),
       attempt: event.attempts + 1,
-      // Nobody waits for the result of a parked event any more: it is to be seen by an operator.
+      // The deadline does not apply to a parked event: a consumer of the dead-letter topic may handle it at
+      // any time.
       patienceLeftMs: isParked
         ? Infinity
         : Math.max(0, (event.expiresAt ?? Infinity) - this.#clock.epochMs()),
@@ -256,7 +277,10 @@ function earliest(one: number | undefined, other: number | undefined): number | 
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
-/** How many of the first events fit into `bytesMax`; at least one, unless others are given already. */
+/**
+ * Returns how many of the first events have at most `bytesMax` payload bytes together. It is at least 1,
+ * unless the lease has other events already (`hasOthers`).
+ */
 function countWithin(entries: readonly Entry[], bytesMax: number, hasOthers: boolean): number {
   let bytes = 0;
   const tooMuch = entries.findIndex(({ event }, index) => {

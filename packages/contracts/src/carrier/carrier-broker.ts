@@ -21,32 +21,38 @@ import { assertStore } from './store.ts';
 /** The options that all engines on message brokers share. */
 export interface CarrierOptions {
   /**
-   * An engine beside the broker, such as SQLite or PostgreSQL. It keeps retries, parked events, controls and marks, and
-   * the order of keys. `close` does not close it. Default: none, and retries stay in the broker.
+   * An engine beside the message broker, such as SQLite or PostgreSQL. It stores retries, parked events,
+   * controls, the record of handled events and the order of keys. `close` does not close it. Default: none,
+   * and retries stay in the broker.
    */
   readonly store?: Engine | undefined;
   /**
-   * The name of the dead-letter topic is the name of the topic and this text. Not used with a store. Default: `.dlq`.
+   * The suffix of dead-letter topics: the topic `orders` has the dead-letter topic `orders.dlq`. Not used
+   * with a store. Default: `.dlq`.
    */
   readonly parkedSuffix?: string | undefined;
-  /** The most first attempts of a topic that wait in this process for a lease, and as many retries. Default: `2000`. */
+  /**
+   * The most first attempts of a topic that wait in this process for a lease. The same limit applies to its
+   * retries. Default: `2000`.
+   */
   readonly prefetchMax?: number | undefined;
   /**
-   * No first attempts of a topic are fetched while more of their payload bytes wait in this process, and the same for
-   * retries. Default: `33554432` (32 MiB).
+   * The most payload bytes of first attempts of a topic that wait in this process for a lease. Above it, no
+   * more are fetched. The same limit applies to its retries. Default: `33554432` (32 MiB).
    */
   readonly prefetchBytesMax?: number | undefined;
   /**
-   * If nobody leases events of a topic for this long, in ms, those that wait go back to the server. Default: `30000`.
+   * If no consumer leases events of a topic for this long, in ms, the waiting events of this process are
+   * given back to the server. Default: `30000`.
    */
   readonly idleMs?: number | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
-/** The values of `CarrierOptions` that are not given: 2,000 events and 32 MiB ahead, 30 s until idle ones go back. */
+/** The default values of `CarrierOptions`. */
 export const carrierDefaults = {
   parkedSuffix: parkedTopic(''),
   prefetchMax: 2000,
@@ -54,13 +60,19 @@ export const carrierDefaults = {
   idleMs: 30_000,
 } as const;
 
-/** A broker whose messages a server carries. `close` gives back what was fetched, and ends the carrier. */
+/**
+ * A broker on top of a message broker (the carrier). `close` gives fetched messages back to the server, and
+ * closes the carrier.
+ */
 export interface CarrierBroker extends Broker {
   readonly features: Features;
   close(): Promise<void>;
 }
 
-/** Makes a broker of a carrier: leases, fences, retries, and the store beside it. */
+/**
+ * Builds a `Broker` on a carrier, which only sends and receives messages. It adds leases and retries, and
+ * uses the store if one is given.
+ */
 export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: CarrierOptions = {}): CarrierBroker {
   const { clock = systemClock, random = systemRandom } = options;
   const { parkedSuffix = carrierDefaults.parkedSuffix, ...prefetch } = {
@@ -106,7 +118,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     clock,
     store,
     hasTopic,
-    // Whoever handles a dead-letter topic parks there again, and not in a dead-letter topic of its own.
+    // A consumer of a dead-letter topic may park an event again. The event then goes to the same dead-letter
+    // topic, not to `orders.dlq.dlq`.
     parkedTopic: (topic: string) => (topic.endsWith(parkedSuffix) ? topic : topic + parkedSuffix),
   };
 
@@ -147,7 +160,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const message = newMessage(event, ids[place]!, topic, now, carrier);
       const isTried = event.past?.moved !== undefined;
       const waits = isTried || message.delayMs > 0;
-      // With key order, a delayed event must not overtake earlier ones of its key. So it moves when its turn comes.
+      // With key order, a delayed event goes to the `hot` queue like the others. It moves into the store when
+      // it is its turn. Otherwise it could overtake earlier events of its key.
       const keepsPlace = ordering === 'key' && event.key !== undefined && !isTried;
       if (store && waits && !keepsPlace) stored.push({ place, event: { ...event, id: ids[place]! } });
       else queued[waits && !keepsPlace ? 'retry' : 'hot'].push({ place, message });
@@ -163,7 +177,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const places = ((await carrier.send(topic, queue, messages)) ?? []).map((index) => items[index]!.place);
       for (const place of ordering === 'key' ? await notInStore(places) : places) isDuplicate(place);
     };
-    // The server has seen these ids. But a parked event that blocks its key waits in the store for an event with its id.
+    // The server already has messages with these ids. But if the store has such an event as parked and
+    // blocking its key, the event is stored there instead, and is not a duplicate.
     const notInStore = async (places: readonly number[]) => {
       const unkeyed = places.map((place) => ({ ...withoutKey(events[place]!), id: ids[place]! }));
       const taken = places.length > 0 ? await store!.broker.publishBehind(topic, unkeyed) : [];
@@ -289,7 +304,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     doorbell(topic, ring) {
       let isOver = false;
       const offs = [store?.broker.doorbell(topic, ring)];
-      // A topic that nobody has declared has no events, so nothing rings.
+      // If the topic was never declared, it has no events, so ignore the error.
       void topicOf(topic).then(
         ({ intake }) => void (isOver || offs.push(intake.doorbell(ring))),
         () => {},
@@ -321,7 +336,10 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
   };
 }
 
-/** Controls of this process alone. What they would have to hold back for long is refused. */
+/**
+ * Returns controls that apply only in this process. It refuses `quarantine` without a store, because the held
+ * events would fill the memory of the process.
+ */
 function localControls(clock: Clock, random: Random, features: Features): Controls {
   const { controls } = memoryEngine({ clock, random });
   return {

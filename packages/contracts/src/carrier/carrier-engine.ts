@@ -2,16 +2,19 @@ import type { Engine } from '../engine.ts';
 import type { Carrier } from './carrier.ts';
 import { type CarrierBroker, type CarrierOptions, carrierBroker } from './carrier-broker.ts';
 
-/** An engine on a message broker. Without a store it has a broker and nothing else. */
+/** An engine on a message broker such as Kafka or SQS. Without a store, it has only a broker and controls. */
 export interface CarrierEngine extends Engine {
   readonly broker: CarrierBroker;
 }
 
-/** Makes an engine of a carrier. Triage, ledger, controls and the rest are those of the store beside it. */
+/**
+ * Creates an engine on a carrier (a message broker). Triage, ledger, controls and the other contracts come
+ * from the store, if one is given.
+ */
 export function carrierEngine<Handle>(
   carrier: Carrier<Handle>,
   options: CarrierOptions & {
-    /** What a publish survives. Required. */
+    /** Which failures a published event survives. Required. */
     readonly durability: Engine['durability'];
   },
 ): CarrierEngine {

@@ -5,136 +5,173 @@ import type { Page } from '../page.ts';
 import type { SizeLimits } from '../size-limits.ts';
 
 /**
- * Each topic has two queues. `hot` has first attempts, `retry` has events that are due later. So an event that waits
- * for its retry never blocks the others.
+ * Each topic has two queues. `hot` has first attempts. `retry` has events that are due later. So a retry that
+ * is not due yet never blocks first attempts.
  */
 export type QueueName = 'hot' | 'retry';
 export const queueNames = ['hot', 'retry'] as const satisfies readonly QueueName[];
 
 /**
- * What a message broker does: it takes messages, delivers them, and forgets them when they are done. `carrierBroker`
- * makes a `Broker` of it. A carrier counts no attempts and decides nothing; it translates, and says what it lost.
+ * The adapter for one message broker, such as Kafka or SQS: it sends, receives and acknowledges messages.
+ * `carrierBroker` builds a `Broker` on it. A carrier counts no attempts and makes no decisions. It only
+ * translates calls, and reports messages that the server has taken back.
  *
- * `Handle` names one delivery of one message. It is compared by identity, so give the same value for the same delivery.
+ * `Handle` identifies one delivery of one message. Handles are compared by identity, so always use the same
+ * value for the same delivery.
  */
 export interface Carrier<Handle = unknown> {
   readonly name: string;
   readonly limits: SizeLimits;
-  /** What depends on the server. `anyDelay` is about the `retry` queue. */
+  /** The features that depend on the server. `anyDelay` is about the `retry` queue. */
   readonly features: Pick<Features, 'arrivalOrder' | 'anyDelay' | 'durable'>;
   /**
-   * What the server tells of a message beside its headers. No header repeats it. `key`: messages have a key of their own.
-   * `time`: the server knows when it got a message.
+   * Which data the server gives with each message, so that no header for it is needed. `key`: the message has
+   * its own key. `time`: the time at which the server received the message.
    */
   readonly tells: { readonly key: boolean; readonly time: boolean };
   /**
-   * How long the server keeps a delivered message for this process. Then it delivers the message again, and takes the
-   * late answer of the first process, too. So this process stops a tenth earlier, by its own clock. `undefined`: as long
-   * as the connection lives, and a late answer is refused.
+   * The visibility timeout: how long the server reserves a delivered message for this process. Then it
+   * delivers the message again, and it would still accept a late acknowledgement of the first process. So
+   * this process stops using the message after nine tenths of this time. `undefined`: the message is reserved
+   * until the connection ends, and a late acknowledgement is refused.
    */
   readonly holdMs: number | undefined;
 
   /**
-   * Creates both queues of a topic, if they do not exist. Two processes may do so at the same time. Settings that are not
-   * given keep their value. Rejects with a sentence if they exist in another form, or with the command to run if this
-   * process may not create them.
+   * Creates both queues of a topic if they do not exist. Two processes may call it at the same time. Settings
+   * that are not given keep their value. Rejects if a queue exists with other settings. If this process is
+   * not allowed to create queues, the error message has the command to run.
    */
   ensure(topic: string, settings: Partial<TopicSettings>): Promise<TopicSettings>;
   has(topic: string): Promise<boolean>;
   topics(): Promise<readonly string[]>;
 
   /**
-   * Resolves when all messages are durable, with the positions of those that the server already had. After a rejection,
-   * some may be stored.
+   * Sends messages. Resolves when all of them are durable, with the indexes of those that the server already
+   * had. If it rejects, some messages may be stored.
    */
   send(topic: string, queue: QueueName, messages: readonly Message[]): Promise<readonly number[] | undefined>;
 
-  /** Starts to receive messages, without credit at first. Called once for each queue of a topic. */
+  /**
+   * Starts to receive messages. No message arrives before `credit` is called. Called once for each queue of a
+   * topic.
+   */
   open(topic: string, queue: QueueName, listener: IntakeListener<Handle>): Intake;
 
   /**
-   * Forgets messages. Resolves when the server has answered: false for a handle that it refused, because the message
-   * belongs to somebody else. Rejects if there is no answer: it is then called again with the same handles.
+   * Acknowledges messages, so that the server removes them. Resolves when the server has answered: false for
+   * a handle that it refused, because the message belongs to another process. Rejects if there is no answer.
+   * The caller then repeats the call with the same handles.
    */
   done(handles: readonly Handle[]): Promise<readonly boolean[]>;
-  /** Gives messages back unhandled: the server delivers them again, to this process or another one. */
+  /**
+   * Gives messages back that were not handled. The server delivers them again, to this process or another
+   * one.
+   */
   release(handles: readonly Handle[]): Promise<void>;
   /**
-   * Makes the server keep messages for `holdMs` more. Resolves when it has answered. For handles that it refused, it
-   * calls `listener.lost`. Only with `holdMs`; called after a third of that time.
+   * Extends the visibility timeout of messages to `holdMs` from now. Resolves when the server has answered.
+   * For handles that the server refused, the carrier calls `listener.lost`. Only for carriers with `holdMs`;
+   * it is called each third of that time.
    */
   keep?(handles: readonly Handle[]): Promise<void>;
   /**
-   * Gives back a message that came before it was due. The server delivers it again after `delayMs`, or earlier. Without
-   * this method, the message waits in this process, not done.
+   * Gives back a message that arrived before it was due. The server delivers it again after `delayMs`, or
+   * earlier. Without this method, the message waits in this process and is not acknowledged.
    */
   later?(handle: Handle, delayMs: number): void;
 
   counts(topic: string): Promise<CarrierCounts>;
-  /** Reads what was published to the `hot` queue, in that order, also what is done. Only where the server keeps it. */
+  /**
+   * Lists the messages that were published to the `hot` queue, in that order, including acknowledged ones.
+   * Only for servers that keep acknowledged messages.
+   */
   history?(topic: string, range: HistoryRange): Promise<Page<Omit<Arrival<Handle>, 'handle' | 'askedAt'>>>;
-  /** Removes at most `limit` messages that nobody needs, and returns how many. */
+  /** Removes at most `limit` messages that are not needed any more, and returns how many. */
   sweep?(limit: number): Promise<number>;
-  /** Ends all intakes and the connection. What is not done is delivered again. */
+  /** Stops receiving and closes the connection. The server delivers unacknowledged messages again. */
   close(): Promise<void>;
 }
 
-/** A message on its way to the server. */
+/** A message to be sent to the server. */
 export interface Message {
   /**
-   * Two messages with the same id are the same message, sent twice because an answer was lost. A server that can tell
-   * keeps one of them. A copy (a retry, a parked event) is named after the message that it replaces.
+   * Two messages with the same `dedupId` are one message that was sent twice because an answer was lost. A
+   * server that detects duplicates keeps only one of them. The id of a retry or a parked event is derived
+   * from the message that it replaces.
    */
   readonly dedupId: string;
-  /** Names and values are any text: encode what the server does not take. */
+  /** Names and values can be any text. The carrier must encode characters that the server does not accept. */
   readonly headers: Headers;
-  /** Without the header `payload-kind: bytes`, it is text. */
+  /** The payload is text, unless there is a header `payload-kind: bytes`. */
   readonly payload: Payload;
   readonly key: string | undefined;
-  /** Above 0 only in the `retry` queue. The header `due-ts` tells the exact time, so early is allowed, and late is not lost. */
+  /**
+   * The delay before the delivery; above 0 only in the `retry` queue. The header `due-ts` has the exact due
+   * time, so the server may deliver the message earlier or later.
+   */
   readonly delayMs: number;
 }
 
-/** A message as it came from the server. */
+/** A message that the server has delivered. */
 export interface Arrival<Handle> {
   readonly handle: Handle;
-  /** Names this message for ever, such as `orders/3/17`. It is the id of an event that a stranger sent without one. */
+  /**
+   * A permanent id of this message, such as `orders/3/17`. It becomes the event id if another producer sent
+   * the message without an event id.
+   */
   readonly messageId: string;
-  /** Numbers and booleans as text, tables as JSON; of repeated headers, the last. */
+  /**
+   * The carrier converts numbers and booleans to text, and tables to JSON. If a header is repeated, the last
+   * value is used.
+   */
   readonly headers: Headers;
-  /** Bytes are decoded later, as the header `payload-kind` says. A text is taken as it is. No payload is an empty text. */
+  /**
+   * Bytes are decoded later, as the header `payload-kind` says. Text is used as it is. If the message has no
+   * payload, this is an empty text.
+   */
   readonly payload: Payload;
   readonly key: string | undefined;
-  /** When the server got it, epoch ms. */
+  /** When the server received the message, epoch ms. */
   readonly at: number;
-  /** `clock.now()` before this process asked for it, if the server counts `holdMs` from then on. */
+  /**
+   * The value of `clock.now()` just before this process requested the message. `holdMs` is counted from this
+   * time.
+   */
   readonly askedAt: number;
 }
 
-/** What the carrier calls when messages come, and when the server has taken some back. */
+/** The callbacks of a carrier: messages have arrived, or the server has taken messages back. */
 export interface IntakeListener<Handle> {
   arrived(messages: readonly Arrival<Handle>[]): void;
-  /** The server no longer keeps these for this process: the channel was closed, or the partition has another owner. */
+  /**
+   * The server does not reserve these messages for this process any more: the channel was closed, or another
+   * process owns the partition.
+   */
   lost(handles: readonly Handle[]): void;
 }
 
-/** The stream of messages of one queue to this process. It brings nothing without credit. */
+/** The stream of messages from one queue to this process. Without credit, no messages arrive. */
 export interface Intake {
   /**
-   * Sets how many more messages may come from now on; each arrival uses one. More may come if they are on their way. The
-   * server pushes them, or the carrier polls, while there is credit.
+   * Sets how many more messages may arrive from now on; each arrival uses one credit. Messages that are
+   * already on their way may exceed it. While there is credit, the server pushes messages or the carrier
+   * polls.
    */
   credit(count: number): void;
-  /** Asks for what the server has now, within the credit. Resolves when it has arrived, or if there is nothing. */
+  /**
+   * Requests the messages that the server has now, up to the credit. Resolves when they have arrived, or when
+   * there are none.
+   */
   look(): Promise<void>;
 }
 
-/** How many messages of a topic there are. A server that only estimates gives its estimate. */
+/** How many messages a topic has. Some servers only give an estimate. */
 export interface CarrierCounts {
-  /** In the `hot` queue, and delivered to nobody. */
+  /** Messages in the `hot` queue that are not delivered to any process. */
   readonly waiting: number;
-  /** In the `retry` queue, and delivered to nobody, or given back with `later`. */
+  /** Messages in the `retry` queue that are not delivered to any process, or were given back with `later`. */
   readonly delayed: number;
-  /** Delivered to any process, and not done. */
+  /** Messages that are delivered to a process and not acknowledged. */
   readonly delivered: number;
 }

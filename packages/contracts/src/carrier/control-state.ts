@@ -1,7 +1,7 @@
 import { type ActiveControls, type Controls, controlId } from '../controls.ts';
 import type { CarriedEvent } from './carried-event.ts';
 
-/** The operators' controls of one topic, as they were last read. */
+/** The controls that operators have set for one topic, as they were last read. */
 export class ControlState {
   readonly #controls: Controls;
   readonly #topic: string;
@@ -20,7 +20,7 @@ export class ControlState {
     return this.#version;
   }
 
-  /** Reads the controls, unless they are known to have this version. */
+  /** Reads the controls, unless the last read version is `version`. */
   async read(version?: number): Promise<void> {
     if (version !== undefined && version === this.#version) return;
     const active = await this.#controls.active();

@@ -4,7 +4,10 @@ import type { Carrier } from './carrier.ts';
 
 const queueHasNone = missing('a queue cannot be searched');
 
-/** What a broker on a carrier can do, alone or with a store beside it. */
+/**
+ * Returns the features of a broker on a carrier (a message broker such as Kafka). A store beside it, such as
+ * PostgreSQL, adds some features.
+ */
 export function carrierFeatures(
   { features }: Pick<Carrier, 'features'>,
   store: Engine | undefined,

@@ -1,18 +1,21 @@
 import type { Lease } from '../envelope.ts';
 import type { Entry } from './backlog.ts';
 
-/** The events of this process that are leased, by their tokens. They fence: a token that is not here is lost. */
+/**
+ * The leased events of this process, by lease token. A settlement with a token that is not in this list is
+ * refused.
+ */
 export class HeldLeases<Handle> {
   readonly #held = new Map<string, { readonly topic: string; readonly entry: Entry<Handle> }>();
   readonly #prefix: string;
   #last = 0;
 
-  /** `name` differs for each process. */
+  /** `name` must be different for each process. */
   constructor(name: string) {
     this.#prefix = `carrier/${name}/`;
   }
 
-  /** False: another store made this lease. */
+  /** Returns false if the store beside the message broker made this lease. */
   isOurs({ token }: Lease): boolean {
     return token.startsWith(this.#prefix);
   }
@@ -37,7 +40,10 @@ export class HeldLeases<Handle> {
   }
 }
 
-/** True: the lease has ended, or the server may have given the message to another process. */
+/**
+ * Returns true if the lease has ended, or if the server may already have delivered the message to another
+ * process.
+ */
 export function isOver({ lease, heldUntil }: Entry, now: number): boolean {
   return (lease !== undefined && lease.endsAt <= now) || heldUntil <= now;
 }

@@ -3,7 +3,10 @@ import type { Broker } from '../broker.ts';
 import type { Engine } from '../engine.ts';
 import type { Triage } from '../triage.ts';
 
-/** An engine that keeps what a message broker cannot keep: retries, key order, parked events, controls and marks. */
+/**
+ * An engine that stores what a message broker cannot store: retries, the order of keys, parked events,
+ * controls and the record of handled events.
+ */
 export interface Store extends Engine {
   readonly broker: Broker & Required<Pick<Broker, 'publishBehind'>>;
   readonly triage: Triage;

@@ -9,19 +9,28 @@ export interface IntakeSettings<Handle> {
   readonly carrier: Carrier<Handle>;
   readonly clock: Clock;
   readonly leases: HeldLeases<Handle>;
-  /** The most events of each queue that wait in this process for a lease. */
+  /** The most events of each queue (`hot` and `retry`) that wait in this process for a lease. */
   readonly prefetchMax: number;
-  /** Nothing more of a queue is fetched while more of its payload bytes wait. */
+  /**
+   * While the events of a queue that wait in this process have more payload bytes than this, no more events
+   * of that queue are fetched.
+   */
   readonly prefetchBytesMax: number;
-  /** If nobody leases for this long, waiting events are given back to the server. */
+  /** If no consumer leases events for this long, waiting events are given back to the server. */
   readonly idleMs: number;
 }
 
-/** The process stops to use a message this part of `holdMs` before the server may deliver it to another process. */
+/**
+ * A share of `holdMs`. This long before the server may deliver a message to another process, this process
+ * stops using it.
+ */
 const holdMargin = 0.1;
 const keepsPerHold = 3;
 
-/** Receives the messages of one topic, and keeps them from others until they are done. */
+/**
+ * Receives the messages of one topic. It regularly calls `Carrier.keep`, so that the server does not deliver
+ * them to another process.
+ */
 export class TopicIntake<Handle> {
   readonly backlog = new Backlog<Handle>();
   readonly #settings: IntakeSettings<Handle>;
@@ -31,14 +40,20 @@ export class TopicIntake<Handle> {
   readonly #dueTimer: Timer;
   readonly #idleTimer: Timer;
   #intakes: Record<QueueName, Intake> | undefined;
-  /** Events that came too early, the next one first. Only if the carrier cannot take them back. */
+  /**
+   * Events that arrived before they were due, sorted by due time. Used only if the carrier cannot give them
+   * back (no `later`).
+   */
   #early: Entry<Handle>[] = [];
-  /** The largest recent lease. */
+  /** The largest `limit` of recent leases. It decides how many events are fetched in advance. */
   #wanted = 1;
   #arrivals = 0;
-  /** No lease and no hold ends before this time. */
+  /**
+   * No lease ends before this time, and the server reserves all messages at least until then. So nothing need
+   * be checked earlier.
+   */
   #checkAt = Infinity;
-  /** Nobody leases: whatever still comes goes back. */
+  /** True: no consumer leases events of this topic. Messages that still arrive are given back at once. */
   #isIdle = false;
   isPaused = false;
 
@@ -52,7 +67,7 @@ export class TopicIntake<Handle> {
     });
   }
 
-  /** The time until the next event that waits in this process is due. */
+  /** The time until the next of the events that arrived too early is due. */
   get nextDueInMs(): number | undefined {
     const [first] = this.#early;
     return first && Math.max(0, first.event.dueAt - this.#settings.clock.epochMs());
@@ -72,7 +87,10 @@ export class TopicIntake<Handle> {
     for (const ring of this.#rings) queueMicrotask(ring);
   }
 
-  /** Asks the server, if nothing waits here. */
+  /**
+   * Prepares a lease of `limit` events: if no event waits in this process, it asks the server for messages
+   * and waits for the answer.
+   */
   async fill(limit: number): Promise<void> {
     this.#isIdle = false;
     this.#wanted = Math.max(limit, this.#wanted / 2);
@@ -88,7 +106,8 @@ export class TopicIntake<Handle> {
     const { prefetchMax, prefetchBytesMax } = this.#settings;
     const intakes = this.#open();
     const most = Math.min(prefetchMax, Math.max(1, Math.ceil(2 * this.#wanted)));
-    // Each queue has places of its own: retries that wait for their time must not keep first attempts out.
+    // Each queue has its own limit. Otherwise retries that are not due yet would leave no room for first
+    // attempts.
     for (const queue of queueNames) {
       const { events, bytes } = this.backlog.waitingIn(queue);
       const isFull = this.isPaused || bytes > prefetchBytesMax;
@@ -97,7 +116,10 @@ export class TopicIntake<Handle> {
     }
   }
 
-  /** Ends leases whose time is over. Their events can be leased again, if this process still has them. */
+  /**
+   * Ends leases that have expired. Their events can be leased again if the server still reserves the messages
+   * for this process.
+   */
   endLeases(): void {
     const now = this.#settings.clock.now();
     if (now < this.#checkAt) return;
@@ -116,7 +138,7 @@ export class TopicIntake<Handle> {
     this.#checkAt = Math.min(this.#checkAt, time);
   }
 
-  /** The message is done, or no longer ours. */
+  /** Removes an event whose message is acknowledged, or belongs to another process. */
   forget(entry: Entry<Handle>): void {
     this.#settings.leases.end(entry);
     this.backlog.remove(entry);
@@ -124,7 +146,7 @@ export class TopicIntake<Handle> {
     if (entry.event.dueAt > 0) this.#early = this.#early.filter((other) => other !== entry);
   }
 
-  /** Gives events that nobody has leased back to the server, and fetches no more until the next lease. */
+  /** Gives events that are not leased back to the server. No more events are fetched until the next lease. */
   async giveBack(): Promise<void> {
     this.#isIdle = true;
     this.#wanted = 1;
@@ -134,7 +156,7 @@ export class TopicIntake<Handle> {
     if (unused.length > 0) await this.#settings.carrier.release(unused.map(({ handle }) => handle));
   }
 
-  /** Everything that is not done, leased or not, goes back to the server. */
+  /** Gives all unsettled events back to the server, leased or not. */
   async close(): Promise<void> {
     for (const entry of this.#byHandle.values()) this.#settings.leases.end(entry);
     await this.giveBack().finally(() => {
@@ -156,7 +178,8 @@ export class TopicIntake<Handle> {
   #arrived(queue: QueueName, messages: readonly Arrival<Handle>[]): void {
     const { clock, carrier, topic } = this.#settings;
     if (this.#isIdle) {
-      // If this fails, the server delivers them again when it no longer holds them for this process.
+      // If the release fails, the server delivers these messages again later, when their visibility timeout
+      // ends.
       void carrier.release(messages.map(({ handle }) => handle)).catch(() => {});
       return;
     }
@@ -203,7 +226,8 @@ export class TopicIntake<Handle> {
       await carrier.keep!(entries.map(({ handle }) => handle));
       for (const entry of entries) entry.heldUntil = sentAt + carrier.holdMs! * (1 - holdMargin);
     } catch {
-      // Without an answer, these messages count as lost when their time is over. The next call may come in time.
+      // Without an answer, these messages count as lost when `heldUntil` is reached. The next call may still
+      // extend them in time.
     }
   }
 

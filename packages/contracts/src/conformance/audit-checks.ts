@@ -7,7 +7,7 @@ import { act, type Check, checksOf, type Stage } from './stage.ts';
 
 const check = checksOf(['audit']);
 
-/** Checks of the log itself. */
+/** Checks of the audit log itself: `record`, `get` and `list`. */
 export const auditChecks: readonly Check[] = [
   check('keeps an act as it was recorded', [], async (stage) => {
     const policy = subject('policy', stage.name('policy'));
@@ -132,7 +132,7 @@ const triage = checksOf(['triage', 'audit']);
 const controls = checksOf(['controls', 'audit']);
 const broker = checksOf(['broker', 'audit']);
 
-/** Checks that every act on data of the engine is in the log. */
+/** Checks that the engine writes every operator's change of its data to the audit log. */
 export const actChecks: readonly Check[] = [
   triage('says who edited an event, and why', [], async (stage) => {
     const id = stage.name('event');
@@ -342,7 +342,7 @@ export const actChecks: readonly Check[] = [
   }),
 ];
 
-/** Lists all entries that match a question, page by page. */
+/** Lists all audit entries that match a question, page by page. */
 async function list(stage: Stage, question: AuditQuestion, limit = 50): Promise<AuditEntry[]> {
   const entries: AuditEntry[] = [];
   let cursor: string | undefined;

@@ -9,7 +9,7 @@ const check = checksOf(['triage']);
 
 const statuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/** Checks that the counts that an engine keeps equal the counts of a full scan. */
+/** Checks that the counts that an engine stores equal the counts that a full scan of its events gives. */
 export const countChecks: readonly Check[] = [
   check('counts by topic, status and fingerprint what a scan would count', [], async (stage) => {
     for (const seed of [1, 2]) {
@@ -34,8 +34,8 @@ export const countChecks: readonly Check[] = [
 ];
 
 /**
- * Parks, edits, discards, restores, keeps, replays and removes events of two topics, in a random order that a seed
- * determines.
+ * Makes random changes to the events of two topics: parks, edits, discards, restores, keeps, replays and
+ * removes them. The same seed gives the same changes.
  */
 class RandomChanges {
   readonly topics: readonly string[];
@@ -90,7 +90,8 @@ class RandomChanges {
     const events = Array.from({ length: 1 + this.#below(4) }, () => {
       const errors = [new RangeError('below zero'), new TypeError('no street'), new Error('no')];
       const error = errors[this.#below(3)]!;
-      // All errors are created on this line, so they would have the same stack and the same fingerprint.
+      // Give each error type its own stack. All three are created on the same line, so they would have the
+      // same fingerprint.
       error.stack = `${error.name}: ${error.message}\n    at ${error.name} (/app/src/${error.name}.ts:1:1)`;
       const keepMs = (this.#below(3) === 0 ? 1 : 1000) * this.#stage.unitMs;
       const topic = this.topics[this.#below(2)]!;
@@ -146,7 +147,10 @@ async function expectCounts(stage: Stage, topics: readonly string[]): Promise<vo
   }
 }
 
-/** Lists all events that match a filter. A list reads the events themselves, never the kept counts. */
+/**
+ * Lists all events that match a filter. `list` reads the events themselves, not the stored counts, so it
+ * shows the true number.
+ */
 async function scan(stage: Stage, filter: ParkedFilter): Promise<ParkedSummary[]> {
   const events: ParkedSummary[] = [];
   let cursor: string | undefined;

@@ -176,7 +176,10 @@ export const effectChecks: readonly Check[] = [
   }),
 ];
 
-/** Returns a promise only if `published` is a promise: a synchronous transaction cannot wait for one. */
+/**
+ * Drops the result of `published`. It returns a promise only if `published` is a promise, because a
+ * synchronous transaction cannot wait for one.
+ */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});
 }

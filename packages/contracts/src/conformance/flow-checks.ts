@@ -133,7 +133,8 @@ export const flowChecks: readonly Check[] = [
         topic,
         Array.from({ length: 20 }, () => 'first'),
       );
-      // A server that pushes brings the first of them alone, and the others a moment later.
+      // Wait until all events have arrived. A server that pushes events delivers the first one alone, and the
+      // others a little later.
       await stage.pass(0.1);
       const given = payloads(await stage.lease(topic, { limit: 10, retriesShare: 0.3 }));
       const firsts = given.filter((payload) => payload === 'first').length;
@@ -181,8 +182,8 @@ export const flowChecks: readonly Check[] = [
     expectLike(head.payload, 'a1', 'the head comes first');
     await stage.settle(stage.retry(head, 0));
     const run = payloads(await stage.lease(topic, { runMax: 3 }));
-    // If the first lease returned a1 and a2, a2 is still a suspect, so a1 is leased alone. Otherwise a2 was never leased,
-    // and may follow a1.
+    // If the first lease returned a1 and a2, a2 is still a suspect (its lease expired), so a1 is leased
+    // alone. Otherwise a2 was never leased, and it may be leased together with a1.
     expectLike(run, inHand.length > 1 ? ['a1'] : ['a1', 'a2', 'a3'].slice(0, run.length), 'the head alone');
   }),
 

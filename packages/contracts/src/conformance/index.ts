@@ -52,22 +52,23 @@ export const conformanceChecks: readonly Check[] = [
 export interface Runner {
   /** Declares a group of tests. Required. */
   describe(name: string, suite: () => void): unknown;
-  /** Declares a test, and with `skip` one that is not run. Required. */
+  /** Declares a test. `test.skip` declares a test that is not run. Required. */
   test: TestFunction & { skip: (name: string, test: () => void) => unknown };
 }
 
 type TestFunction = (name: string, test: () => Promise<void>) => unknown;
 
-/** Which engine to check, for which contracts, and the test runner to do it with. */
+/** The engine to check, its contracts, and the test runner to use. */
 export interface ConformanceOptions<Tx> extends Runner {
   /** The name of the engine in the titles of the tests. Required. */
   readonly name: string;
   /** The contracts that the engine has. Required. */
   readonly contracts: readonly Contract[];
-  /** What the engine can do. Checks that need more are skipped. Required. */
+  /** The features of the engine. Checks that need other features are skipped. Required. */
   readonly features: Features;
   /**
-   * The optional methods of this harness and its broker. Checks that need another method are skipped. Default: none.
+   * The optional methods that this harness and its broker have. Checks that need other methods are skipped.
+   * Default: none.
    */
   readonly means?: readonly Means[];
   /** Creates a new harness. Called once for each check. Required. */

@@ -5,7 +5,7 @@ import { act, type Check, checksOf, note, type Stage, storyOf } from './stage.ts
 
 const checksOfJournals = checksOf(['journal']);
 
-/** A check that gets a `JournalStage`. */
+/** Creates a check of a journal. Its function `run` gets a `JournalStage`. */
 export function journalCheck(
   name: string,
   needs: Parameters<typeof checksOfJournals>[1],

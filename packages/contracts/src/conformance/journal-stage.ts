@@ -12,10 +12,12 @@ import type {
 import { ensure, expectLike } from './assertions.ts';
 import type { Stage } from './stage.ts';
 
-/** Helper methods for checks of journals: they start, claim and record. */
+/** Helper methods for checks of journals: they start assemblies, claim them and record progress. */
 export class JournalStage {
   readonly stage: Stage;
-  /** A program of this check alone, so that claims find nothing of other checks. */
+  /**
+   * The name of a program that only this check uses, so that its claims find no assemblies of other checks.
+   */
   readonly program: string;
 
   constructor(stage: Stage) {
@@ -39,7 +41,7 @@ export class JournalStage {
     return { id: this.stage.name('order'), name: this.program, version: 1, input: '{"item":7}', ...rest };
   }
 
-  /** Starts assemblies that no worker has yet. Returns their ids. */
+  /** Starts assemblies that are not leased to a worker. Returns their ids. */
   async start(...rests: Partial<NewAssembly>[]): Promise<string[]> {
     const starts = rests.map((rest) => this.newAssembly(rest));
     const results = await this.journal.record(starts.map((start) => ({ kind: 'start', start })));
@@ -92,7 +94,7 @@ export class JournalStage {
     await this.expectIds(await this.claim(request), [], why);
   }
 
-  /** Records progress. Fails unless the engine takes it. Returns the revision that it answers. */
+  /** Records progress. Fails unless the engine accepts it. Returns the revision in the engine's answer. */
   async progress(lease: AssemblyLease, rest: Partial<ProgressEntry> = {}): Promise<number> {
     const [result] = await this.journal.record([{ kind: 'progress', lease, steps: [], ...rest }]);
     expectLike(result, { kind: 'took' }, 'progress under a lease is taken');

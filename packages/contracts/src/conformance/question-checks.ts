@@ -8,7 +8,7 @@ import { type act, type Check, checksOf, consumer, note, type Stage } from './st
 
 const check = checksOf(['triage']);
 
-/** Checks of what a console asks about parked events. */
+/** Checks of the queries about parked events that a console makes. */
 export const questionChecks: readonly Check[] = [
   check('finds by lists of values', [], async (stage) => {
     const { ids, tenant, error } = await parkThree(stage);
@@ -186,7 +186,7 @@ export const questionChecks: readonly Check[] = [
 
 const flow = checksOf(['broker']);
 
-/** Checks of what a console asks about events that wait. */
+/** Checks of the queries about waiting events that a console makes. */
 export const waitingQuestionChecks: readonly Check[] = [
   flow('lists waiting events by state, key and tenant', ['waitingList'], async (stage) => {
     const topic = await stage.topic();
@@ -305,7 +305,8 @@ async function parkThree(stage: Stage) {
 }
 
 /**
- * Returns a function that lists events with a filter. It fails unless it finds exactly the expected events of `ids`.
+ * Returns a function that lists events with a filter. It fails unless it finds exactly the expected events;
+ * events that are not in `ids` are ignored.
  */
 function finder(stage: Stage, ids: readonly string[]) {
   return async (filter: ParkedFilter, expected: readonly (string | undefined)[]) => {

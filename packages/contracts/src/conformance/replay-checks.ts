@@ -287,7 +287,8 @@ export const settledReplayChecks: readonly Check[] = [
           await stage.settle(stage.park(await stage.takeOne(topic)));
           const replay = await beginReplay(stage, { filter: { ids: [id!] } });
           await stage.triage.operations.select(replay.id, 1);
-          // Publish the event before its replay does, as a producer or an earlier replay could have done.
+          // Publish the event before its replay does. A producer or an earlier replay could have done the
+          // same.
           await stage.publish(topic, ['a'], { id: id! });
           const held = isLeased ? await stage.takeOne(topic) : undefined;
           await stage.triage.operations.release(replay.id, 1, (to, events) =>

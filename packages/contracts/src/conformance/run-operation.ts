@@ -21,14 +21,14 @@ export function beginReplay(stage: Stage, request: Partial<ReplayRequest>): Prom
   return stage.triage.operations.begin({ ...defaultReplay, filter: {}, ...request }, act);
 }
 
-/** Begins an operation and performs all its steps. Its replayed events succeed. */
+/** Begins an operation and performs all its steps. If it is a replay, all its events succeed. */
 export async function operate(stage: Stage, request: OperationRequest, by: Act = act): Promise<Operation> {
   const { id } = await stage.triage.operations.begin(request, by);
   await runToEnd(stage, id);
   return (await stage.triage.operations.get(id))!;
 }
 
-/** Replays all events of a filter. `isFailure` tells which events fail again. */
+/** Replays all events that match a filter. An event fails again if `isFailure` returns true for its id. */
 export async function replay(
   stage: Stage,
   filter: ParkedFilter,

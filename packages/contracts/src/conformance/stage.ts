@@ -27,7 +27,10 @@ export const contracts = [
 ] as const;
 /** The contracts that the suite can check. */
 export type Contract = (typeof contracts)[number];
-/** Optional methods: `publishBehind` is a method of the broker, the others are methods of the harness. */
+/**
+ * Optional methods that a check can need: `publishBehind` is a method of the broker, the others are members
+ * of the harness.
+ */
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect' | 'publishBehind';
 
 /** One requirement for an engine. The name completes the sentence "the engine …". */
@@ -61,7 +64,7 @@ function isMeans(need: string): need is Means {
   return means.some((each) => each === need);
 }
 
-/** An engine may return fewer events than requested, so `take` calls `lease` up to 20 times. */
+/** The most `lease` calls of one `take`. An engine may return fewer events per call than requested. */
 const leasesMax = 20;
 
 /** Helper methods for the checks. */
@@ -150,7 +153,7 @@ export class Stage {
     return deliveries;
   }
 
-  /** Leases until it has `count` events. Fails if 20 calls are not enough. */
+  /** Calls `lease` until it has `count` events. Fails if 20 calls are not enough. */
   async take(topic: string, count: number, request: Partial<LeaseRequest> = {}): Promise<Delivery[]> {
     const taken: Delivery[] = [];
     for (let leases = 0; leases < leasesMax && taken.length < count; leases++) {

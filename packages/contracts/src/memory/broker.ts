@@ -61,12 +61,14 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     const id = event.id ?? shared.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) {
-      // The event is already in the topic. Assign it to the replay, so that the replay counts its result.
+      // The topic already has this event. If a replay publishes it, assign the stored event to that replay,
+      // so that the replay counts its result.
       const replay = event.past?.replay ?? known.envelope.replay;
       known.envelope = { ...known.envelope, replay };
       return { id, duplicate: true };
     }
-    // A parked event keeps its row, so that later events of its key wait. The replayed event takes the same position.
+    // `known` is the row of a parked event that blocks its key. The replayed event takes its position, so
+    // that it stays before later events of the key.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
@@ -83,7 +85,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     });
   }
 
-  /** Writes the audit entry of an act on events of a topic, if any event was changed. */
+  /** Writes one audit entry for a change of events of a topic. If no event was changed, it writes nothing. */
   function note(
     what: AuditedAct,
     topic: string,
@@ -306,7 +308,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
   }
 }
 
-/** When a lease expires, the event becomes a suspect: it may have crashed its process. */
+/** Ends an expired lease. The event becomes a suspect: it may have crashed its process. */
 function endLease(row: Row, now: number): void {
   if (!row.lease || row.lease.endsAt > now) return;
   row.lease = undefined;

@@ -32,7 +32,10 @@ export function chooseRows(
   return chosen.slice(0, countWithin(chosen, bytesMax));
 }
 
-/** Returns how many of the first rows fit into `bytesMax`; at least 1. */
+/**
+ * Returns how many of the first rows have at most `bytesMax` payload bytes together; at least 1, even if that
+ * row is larger.
+ */
 function countWithin(rows: readonly Row[], bytesMax: number): number {
   let bytes = 0;
   const tooMuch = rows.findIndex(({ envelope }, index) => {
@@ -51,11 +54,15 @@ function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): Wai
   return row.dueAt > now ? 'delayed' : 'ready';
 }
 
-/** Reserves `retriesShare` of `limit` for retries. If one kind has too few events, the other kind fills the gap. */
+/**
+ * Chooses the events for a lease, and reserves `retriesShare` of `limit` for retries. If there are too few
+ * retries or too few first attempts, the other kind fills the gap.
+ */
 function withRetriesShare(due: readonly Row[], limit: number, retriesShare: number): Row[] {
   const retries = due.filter((row) => row.attempts > 0);
   const firstTries = due.filter((row) => row.attempts === 0);
-  // A limit of 1 cannot be divided, so the event that was due first is chosen.
+  // A limit of 1 cannot be divided into retries and first attempts. The caller then takes the event that was
+  // due first.
   if (limit === 1 || retries.length + firstTries.length <= limit) return [...due];
   const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
   const retried = Math.min(retries.length, Math.max(own, limit - firstTries.length));
@@ -63,7 +70,7 @@ function withRetriesShare(due: readonly Row[], limit: number, retriesShare: numb
   return chosen.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
 }
 
-/** Returns the first waiting event of a key and the next events of the same key, at most `runMax`. */
+/** Returns the event `head` and the next events of the same key, together at most `runMax`. */
 function runOf(
   head: Row,
   rowStates: readonly [Row, WaitingState][],
@@ -76,7 +83,7 @@ function runOf(
   for (const [row, state] of rowStates) {
     if (run.length >= runMax) break;
     if (row.orderKey !== head.orderKey || row === head) continue;
-    // This event cannot be handled now, and later events of the key must not overtake it.
+    // This event cannot be leased now. Stop here, because later events of the key must not overtake it.
     if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
   }

@@ -11,7 +11,10 @@ import { writeAudit } from './audit.ts';
 import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
-/** `version` removes expired controls before it returns the version. */
+/**
+ * Returns the operators' controls of a memory engine. `version` first removes expired controls, because that
+ * changes the version.
+ */
 export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
   const { storage } = shared;
 
@@ -69,14 +72,17 @@ export function memoryControls(shared: SharedState): Controls & { version(now: n
   };
 }
 
-/** Returns which events of the topic the engine does not lease: those in quarantine, and retries if they are paused. */
+/**
+ * Returns a function that says whether an event must not be leased: its tenant or key is in quarantine, or it
+ * is a retry and retries are paused.
+ */
 export function heldOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const isQuarantined = quarantineOf(storage, topic, now);
   if (!storage.controls.has(controlId({ kind: 'pause', topic, only: 'retries' }))) return isQuarantined;
   return (row) => row.attempts > 0 || row.suspect || isQuarantined(row);
 }
 
-/** Returns a function that tells whether the tenant or the key of an event is in quarantine. */
+/** Returns a function that says whether the tenant or the key of an event is in quarantine. */
 export function quarantineOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const tenants = new Set<string>();
   const keys = new Set<string>();

@@ -16,9 +16,9 @@ import { memoryTriage } from './triage.ts';
 
 /** The options of `memoryEngine`. All have defaults. */
 export interface MemoryOptions {
-  /** The clock of the events. Default: the system's. */
+  /** The clock for due times, leases and expiry. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of ids. Default: the system's. */
+  /** The source of random numbers for ids. Default: the system's. */
   readonly random?: Random | undefined;
   /** The storage of another memory engine, to share its data. Default: a new one. */
   readonly storage?: MemoryStorage | undefined;
@@ -28,13 +28,13 @@ export interface MemoryOptions {
    * Called before each write. If it throws, the write does not happen. Tests use it to simulate crashes. Default: none.
    */
   readonly beforeWrite?: (() => void) | undefined;
-  /** The most unfinished events of all topics together. Default: `100000`. */
+  /** The most unsettled events of all topics together. Default: `100000`. */
   readonly eventsMax?: number | undefined;
-  /** The most finished events that are kept. Default: `100000`. */
+  /** The most settled events that each topic keeps. Default: `100000`. */
   readonly settledMax?: number | undefined;
   /** The most idempotency keys. Default: `100000`. */
   readonly keysMax?: number | undefined;
-  /** The most handled events that are remembered. Default: `1000000`. */
+  /** The most records of handled events. Default: `1000000`. */
   readonly marksMax?: number | undefined;
   /** The most parked events. Default: `100000`. */
   readonly parkedMax?: number | undefined;
@@ -43,8 +43,8 @@ export interface MemoryOptions {
   /** The most rate-limit keys that are in use. Default: `100000`. */
   readonly rateLimitsMax?: number | undefined;
   /**
-   * How long it is remembered that an event was handled, in ms. Must be longer than all retries plus `keepParkedMs`.
-   * Default: `5184000000` (60 days).
+   * How long the record that an event was handled is kept, in ms. It must be longer than all retries plus
+   * `keepParkedMs`; otherwise a replayed event may be handled twice. Default: `5184000000` (60 days).
    */
   readonly keepMarksMs?: number | undefined;
   /** How long parked events are kept, in ms. Default: `2592000000` (30 days). */
@@ -60,10 +60,13 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   ...defaultBounds,
 };
 
-/** An engine with every contract that keeps everything in this process, and loses it with the process. */
+/**
+ * An engine with every contract. It stores all data in the memory of this process, so the data is lost when
+ * the process ends.
+ */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
-/** What the engine can do: everything but to outlive its process. */
+/** The features of the memory engine: all except that data survives the end of the process. */
 export const memoryFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
@@ -86,8 +89,8 @@ export const memoryFeatures: Features = {
 };
 
 /**
- * An engine that keeps all data in memory, for tests and for the simulator. It is also the shortest example of an
- * engine.
+ * Creates an engine that keeps all data in memory, for tests and for the simulator. It is also the shortest
+ * example of an engine.
  */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   assertKnownFields(known, options);
@@ -137,7 +140,8 @@ function sweep(shared: SharedState, now: number, limit: number): number {
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
   left -= forgetProcesses(shared, now, left);
-  // Keep an expired event that belongs to a replay: the replay has not counted its result yet.
+  // Do not remove an event that belongs to a replay, even if it has expired: the replay has not counted its
+  // result yet.
   const removable = ({ operation, removedAt }: { operation: string | undefined; removedAt: number }) =>
     operation === undefined ? removedAt : Infinity;
   const removed = removeExpired(storage.parked, removable, now, left);

@@ -2,7 +2,10 @@ import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { QueueRate } from '../journal.ts';
 import type { AssemblyRow, JournalStorage } from './journal-storage.ts';
 
-/** The limits of queues during one claim: it counts what is leased once, and then with each row that is taken. */
+/**
+ * Checks queue limits during one `claim`. The constructor counts the leased assemblies of each queue. Each
+ * assembly that `tryTake` accepts is added to these counts.
+ */
 export class QueueGate {
   readonly #storage: JournalStorage;
   readonly #now: number;
@@ -14,7 +17,10 @@ export class QueueGate {
     for (const row of storage.rows.values()) if (row.lease) this.#count(row);
   }
 
-  /** Takes a row through the limits of its queue. False: it must wait, and nothing was taken. */
+  /**
+   * Returns true if the limits of the queue allow to lease this assembly; it is then counted. Returns false
+   * if it must wait; then nothing is counted.
+   */
   tryTake(row: AssemblyRow): boolean {
     const { queue, key } = row.start;
     const limits = queue === undefined ? undefined : this.#storage.queues.get(queue);
@@ -36,7 +42,10 @@ export class QueueGate {
     return true;
   }
 
-  /** The time until the rate of a row's queue lets it pass; Infinity if it waits for another row of the queue. */
+  /**
+   * Returns the time until the rate limit of the queue allows this assembly. Infinity: it waits until another
+   * assembly of the queue ends its lease.
+   */
   waitMs(row: AssemblyRow): number {
     const { queue, key } = row.start;
     const limits = this.#storage.queues.get(queue ?? '');

@@ -15,7 +15,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** A stored assembly with its steps and signals. */
 export class AssemblyRow {
   readonly start: NewAssembly;
-  /** The position in the order of acceptance. */
+  /** The position of the assembly in the order of starts. */
   readonly order: number;
   readonly acceptedAt: number;
   readonly keepMs: number;
@@ -32,12 +32,14 @@ export class AssemblyRow {
   committed = false;
   expiresAt: number;
   endedAt: number | undefined;
-  /** Infinity: not due by itself. */
+  /**
+   * When the assembly is due, epoch ms. Infinity: only a signal, a stop request or an operator makes it due.
+   */
   dueAt: number;
   revision = 0;
   deaths = 0;
   lease: { readonly token: string; readonly worker: string } | undefined;
-  /** True: the rate of its queue was charged. */
+  /** True: the assembly was already counted against the rate limit of its queue. It is counted only once. */
   isCharged = false;
 
   constructor(start: NewAssembly, order: number, now: number) {
@@ -80,19 +82,26 @@ export class AssemblyRow {
   }
 }
 
-/** The assemblies of a memory engine. Engines on the same storage share them, as processes share a database. */
+/**
+ * The assemblies of a memory engine. Several engines can share one storage, as several processes share a
+ * database.
+ */
 export class JournalStorage {
   readonly rows = new Map<string, AssemblyRow>();
-  /** When the lease of each worker ends. */
+  /** When the lease of each worker ends, epoch ms, by worker name. */
   readonly workers = new Map<string, number>();
   readonly queues = new Map<string, QueueLimits>();
-  /** Theoretical arrival times of rates, by queue or by queue and key. */
+  /**
+   * The states of the rate limiters: the theoretical arrival time (GCRA algorithm), by queue, or by queue and
+   * key.
+   */
   readonly tats = new Map<string, number>();
   readonly doorbells = new Set<() => void>();
   readonly watches = new Map<string, Set<() => void>>();
 
   ringDoorbells(): void {
-    // In a microtask, as a listener may call the journal and must then find the change complete.
+    // Call the listeners in a microtask. A listener may call the journal, and by then the current change must
+    // be complete.
     for (const ring of this.doorbells) queueMicrotask(ring);
   }
 

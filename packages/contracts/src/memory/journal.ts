@@ -39,7 +39,10 @@ import { beginTransaction, type MemoryTransaction } from './storage.ts';
 const assembliesMax = 1_000_000;
 
 export interface MemoryJournal extends Journal<MemoryTransaction> {
-  /** Removes at most `limit` ended assemblies whose time is over. Returns how many. */
+  /**
+   * Removes at most `limit` ended assemblies that were kept long enough (`keepMs`). Returns how many were
+   * removed.
+   */
   sweep(limit: number): number;
 }
 
@@ -77,7 +80,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     row.steps.set(step.path, { ...step, ...(dueInMs !== undefined && { dueAt: now + dueInMs }) });
   }
 
-  /** Writes everything of an entry but its transaction. */
+  /** Writes an entry, except its `transaction`, which the caller has already run. */
   function progress(row: AssemblyRow, entry: ProgressEntry<MemoryTransaction>, now: number): ProgressResult {
     const { revision } = row;
     for (const step of entry.steps) putStep(row, step, now);
@@ -95,7 +98,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     row.lease = undefined;
     row.parked = undefined;
     become(row, next, now);
-    // Another of its queue may be leased now.
+    // If the assembly has a queue, another assembly of that queue may now be leased.
     if (row.isDue(now) || row.start.queue !== undefined) storage.ringDoorbells();
   }
 
@@ -131,7 +134,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
       return { kind: 'commit_failed', error };
     }
     return shared.write((now) => {
-      // Check the lease again: it may have passed on while `run` ran.
+      // Check the lease again: another worker may have got the assembly while `run` ran.
       const row = held(entry.lease);
       if (!row) return { kind: 'lease_lost' };
       apply();
@@ -168,7 +171,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     return 'requested';
   }
 
-  /** Makes the assemblies of dead workers due again. */
+  /** Makes the assemblies of workers whose lease has ended due again. */
   function recover(now: number): void {
     for (const row of rows.values()) {
       if (!row.lease || (workers.get(row.lease.worker) ?? 0) > now) continue;
@@ -179,7 +182,8 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
 
   function claim(request: ClaimRequest, now: number): Claimed {
     const { worker, leaseMs, limit, programs, suspectDeaths = Infinity, suspects = false } = request;
-    // The worker's own lease is renewed first: what it has is not lost while nobody else has taken it.
+    // First extend the lease of the calling worker. Otherwise `recover` would take its assemblies away if the
+    // lease has just ended.
     workers.set(worker, now + leaseMs);
     recover(now);
     const mine = [...rows.values()].filter(
@@ -191,7 +195,8 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     const taken: ClaimedAssembly[] = [];
     let suspectsSeen = 0;
     let nextDueInMs = Infinity;
-    // The lease of another worker may end: then somebody must take over.
+    // When the lease of another worker ends, its assemblies are due again. The caller must claim again at
+    // that time.
     for (const { lease: held } of rows.values())
       if (held && held.worker !== worker)
         nextDueInMs = Math.min(nextDueInMs, (workers.get(held.worker) ?? now) - now);
@@ -463,7 +468,10 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
   };
 }
 
-/** When a suspended or parked assembly is due: at once, if something has come from outside meanwhile. */
+/**
+ * Returns when a suspended or parked assembly is due. It is due at once if a signal, a stop request or
+ * another change has arrived since the worker read `next.revision`.
+ */
 function dueAt(row: AssemblyRow, next: { dueInMs?: number; revision: number }, now: number): number {
   return row.revision > next.revision ? now : now + (next.dueInMs ?? Infinity);
 }

@@ -1,6 +1,9 @@
 import type { KeyEntry } from './storage.ts';
 
-/** Each new key checks 2 old keys. So expired keys are removed faster than new keys arrive. */
+/**
+ * When a key is added, 2 old keys are checked and removed if they have expired. So keys are removed faster
+ * than they are added.
+ */
 const checksPerAdd = 2;
 
 export class KeyStore {
@@ -12,7 +15,7 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** Returns how many keys a scope has. At `max` or more, it removes the expired keys first. */
+  /** Returns how many keys a scope has. If it has `max` keys or more, expired keys are removed first. */
   sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
@@ -66,7 +69,9 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /** The next entry to check. A Map iterator also visits entries that are added later. */
+  /**
+   * The iterator over the entries to check. An iterator of a Map also visits entries that are added later.
+   */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
   removeSomeExpired(now: number, count: number): number {

@@ -78,7 +78,7 @@ export function memoryLedger(shared: SharedState): Ledger<MemoryTransaction> {
           const entry = held(hold, now);
           if (!entry) return false;
           entry.leaseEndsAt = now + leaseMs;
-          // A key must not be removed before its lease ends.
+          // The key must be stored at least until its lease ends.
           entry.removedAt = Math.max(entry.removedAt, entry.leaseEndsAt);
           return true;
         }),
@@ -105,7 +105,7 @@ export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Process
   return marks.has(`${handler}\0${eventId}`);
 }
 
-/** Marks an event as handled. Returns false if this handler has already marked it. */
+/** Records that a handler has handled an event. Returns false if this was recorded before. */
 export function writeMark(shared: SharedState, mark: ProcessedMark): boolean {
   const { storage, bounds } = shared;
   if (isMarked(storage, mark)) return false;

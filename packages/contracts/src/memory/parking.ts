@@ -41,7 +41,10 @@ export function resolve(storage: MemoryStorage, id: string, operation: string | 
   return true;
 }
 
-/** An event can finish before its release is recorded. Then the release is counted here. */
+/**
+ * Counts the result of a replayed event. The event can finish before the engine has recorded its release;
+ * then the release is counted here, too.
+ */
 function countOutcome(
   storage: MemoryStorage,
   event: ParkedEvent,

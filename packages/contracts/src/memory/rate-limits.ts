@@ -3,8 +3,8 @@ import type { RateAnswer, RateLimits, RateRequest } from '../rate-limits.ts';
 import { removeExpired, type SharedState } from './shared-state.ts';
 
 /**
- * When `rateLimitsMax` keys are stored, all other keys share this one. So memory stays bounded, and no request is
- * unlimited.
+ * When `rateLimitsMax` keys are stored, all further keys share the limit of this key. So memory stays
+ * bounded, and every request is still limited.
  */
 const overflowKey = '';
 

@@ -9,14 +9,14 @@ import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row 
 type AnySettlement = Settlement<MemoryTransaction>;
 
 /**
- * The result of `commit`, which only collects its writes. `apply` performs these writes, together with the settlement.
- * `repeated` is true if the handler had already handled the event.
+ * The result of `commit`. `commit` only collects its writes; `apply` performs them, together with the
+ * settlement. `repeated` is true if the handler had already handled the event.
  */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };
 
-/** Runs `commit`, unless this handler has already handled the event. */
+/** Runs `commit`, unless the handler has already handled the event. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
   const { marks = [], lease } = settlement;
   if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
@@ -32,7 +32,9 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/** Settles a leased event. It is synchronous, so that no other call sees a half-applied settlement. */
+/**
+ * Settles a leased event. The function is synchronous, so that no other call sees a half-applied settlement.
+ */
 export function applySettlement(
   shared: SharedState,
   row: Row,
@@ -46,7 +48,8 @@ export function applySettlement(
   commit.apply();
   moveRow(shared, row, settlement, now);
   row.lease = undefined;
-  // A returned event was not handled, so it stays a suspect if it was one.
+  // An event that is returned was not handled. If it was a suspect (its lease expired before), it stays a
+  // suspect.
   if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
   return commit.repeated ? REPEATED : TOOK;
 }

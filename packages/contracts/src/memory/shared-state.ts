@@ -4,7 +4,10 @@ import type { SizeLimits } from '../size-limits.ts';
 import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** The limits of a memory engine. At a limit, the engine refuses new entries. */
+/**
+ * The limits of a memory engine. When a limit is reached, the engine refuses new entries; of settled events
+ * and audit entries it removes the oldest instead.
+ */
 export interface MemoryBounds {
   readonly eventsMax: number;
   readonly settledMax: number;
@@ -65,7 +68,10 @@ export class SharedState {
   }
 }
 
-/** Returns one page of `sorted`. The cursor stays valid if its item is removed. */
+/**
+ * Returns one page of the list `sorted`. The cursor is a position, so it stays valid if the last item of the
+ * page is removed.
+ */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
@@ -87,7 +93,7 @@ export function latestFirst([number, text]: Place, [other, otherText]: Place): b
   return number < other || (number === other && text < otherText);
 }
 
-/** Returns the keys of the removed items. */
+/** Removes at most `limit` expired items, and returns their keys. */
 export function removeExpired<T>(
   items: Map<string, T>,
   removedAt: (item: T) => number,

@@ -11,12 +11,15 @@ import type { ParkedEvent, TriageRule } from '../triage.ts';
 import { JournalStorage } from './journal-storage.ts';
 import { KeyStore } from './key-store.ts';
 
-/** A stored event that is not finished. */
+/** A stored event that is not settled. */
 export interface Row {
   envelope: Envelope;
   /** The position of the event in the order of publication, over all topics. */
   order: number;
-  /** Later events with this key wait for this event. `undefined`: no event waits. */
+  /**
+   * The key by which events wait: later events with this key wait for this event. `undefined`: no event waits
+   * for it.
+   */
   orderKey: string | undefined;
   dueAt: number;
   attempts: number;
@@ -26,7 +29,9 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /** True: the event is parked. The row stays, so that later events of its key wait. */
+  /**
+   * True: the event is parked and is not leased. Its row stays, so that later events of its key wait for it.
+   */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -35,7 +40,7 @@ export interface Row {
 export interface Topic {
   ordering: Ordering;
   keepSettledMs: number;
-  /** The unfinished events by id, in the order of publication. */
+  /** The unsettled events by id, in the order of publication. */
   readonly rows: Map<string, Row>;
   settled: { readonly order: number; readonly event: SettledEvent; readonly removedAt: number }[];
 }
@@ -50,7 +55,10 @@ export interface KeyEntry {
   removedAt: number;
 }
 
-/** The data of a memory engine. Two engines on one storage behave like two processes on one database. */
+/**
+ * The data of a memory engine. Two engines that share one storage behave like two processes that share a
+ * database.
+ */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
   readonly controls = new Map<string, ActiveControl>();
@@ -58,25 +66,30 @@ export class MemoryStorage {
   readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /** Which handler has handled which event: `handler\0eventId` and the time at which the mark expires. */
+  /**
+   * The events that were handled. The key is `handler\0eventId`; the value is the time at which this record
+   * expires.
+   */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
   readonly operations = new Map<string, Operation>();
   /**
-   * The last event that each operation has changed, by the id of the operation. The next step continues after this
-   * event.
+   * How far each operation has come, by the id of the operation. It is the position of the last event that
+   * the operation changed; the next step continues after it.
    */
   readonly positions = new Map<string, Place>();
   /**
-   * The last operation that changed an event, and `removedAt` before that change, by the id of the event. Only undo
-   * reads it.
+   * The last operation that changed each event, by the id of the event, with the event's `removedAt` before
+   * that change. An undo needs both.
    */
   readonly changes = new Map<string, { readonly operation: string; readonly removedAt: number }>();
   readonly rules = new Map<string, TriageRule>();
   readonly audit: AuditEntry[] = [];
 
-  /** The running processes by id. The process that was silent the longest comes first. */
+  /**
+   * The reports of running processes by process id. The process whose last report is the oldest comes first.
+   */
   readonly processes = new Map<string, PresentProcess>();
 
   readonly journal = new JournalStorage();
@@ -84,7 +97,7 @@ export class MemoryStorage {
   readonly tats = new Map<string, number>();
   readonly effects = new Map<string, string>();
 
-  /** All engines on this storage share one generator, so that ids sort by creation. */
+  /** Generates ids. All engines on this storage share it, so that ids sort by creation. */
   newId: (() => string) | undefined;
 
   #last = 0;
@@ -94,12 +107,13 @@ export class MemoryStorage {
   }
 
   ring(topic: string): void {
-    // In a microtask, because a listener may call the broker, and the current change must be complete by then.
+    // Call the listeners in a microtask. A listener may call the broker, and by then the current change must
+    // be complete.
     for (const ring of this.doorbells.get(topic) ?? []) queueMicrotask(ring);
   }
 }
 
-/** The transaction that `commit` gets. Its writes are applied with the settlement, or not at all. */
+/** The transaction that `commit` gets. Its writes are applied together with the settlement, or not at all. */
 export interface MemoryTransaction {
   /** Calls `write` when the transaction commits. */
   defer(write: () => void): void;

@@ -151,7 +151,10 @@ function ruleEntry(
   return { ...act, what, subjects, before };
 }
 
-/** Reads at most `lookMax` of the stored events, the latest first. */
+/**
+ * Returns one page of the events that match the filter. It reads at most `lookMax` of the stored events, the
+ * latest first.
+ */
 function search(
   stored: readonly ParkedEvent[],
   filter: ParkedFilter,
@@ -194,7 +197,7 @@ function summaryOf(event: ParkedEvent, now: number): ParkedSummary {
   };
 }
 
-/** `events` must be sorted with the latest first. */
+/** Groups parked events by fingerprint. `events` must be sorted with the latest first. */
 function groupsOf(events: readonly ParkedEvent[]): ParkedGroup[] {
   return [...Map.groupBy(events, fingerprintOf)].map(([fingerprint, members]) => {
     const latest = members[0]!;

@@ -8,7 +8,7 @@ const throttledNames =
   /Throttl|^(BandwidthLimitExceeded|LimitExceededException|PriorRequestNotComplete|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|TransactionInProgress)/;
 const transientNames = /^(RequestTimeout|TimeoutError|IDPCommunicationError)/;
 
-/** Classifies errors of the AWS clients: by name, by the `$retryable` property, and by HTTP status. */
+/** Classifies errors of the AWS clients by their name, their `$retryable` property and their HTTP status. */
 export const aws: Pack<'aws'> = /* @__PURE__ */ definePack('aws', (error, epochMs) => {
   const { $metadata, $response, $retryable } = error;
   const names = [error.name, error.Code, error.code].map(String);

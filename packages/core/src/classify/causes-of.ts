@@ -1,14 +1,14 @@
 import { isObject } from './is-object.ts';
 
-/** At most this many errors are read from one error and its causes. So a cycle of causes ends, too. */
+/** `causesOf` returns at most this many errors. The limit also ends a cycle of causes. */
 export const causesMax = 16;
 
 /** An object of unknown shape. Reading a property may throw. */
 export type UnknownObject = Readonly<Record<string, unknown>>;
 
 /**
- * Returns `error`, its causes, and the errors of an AggregateError: at most `causesMax` objects, each once. If a
- * property throws, returns the errors found so far.
+ * Returns `error`, its causes, and the errors inside an AggregateError: at most `causesMax` objects, each
+ * only once. If reading a property throws, returns the errors found before.
  */
 export function causesOf(error: unknown): UnknownObject[] {
   const found: UnknownObject[] = [];
@@ -23,7 +23,7 @@ export function causesOf(error: unknown): UnknownObject[] {
       add(cause);
     }
   } catch {
-    // A getter threw: the errors found before it are kept.
+    // A getter of an error threw. The errors found so far are returned.
   }
   return found;
 }

@@ -7,8 +7,9 @@ import { markOf } from './marks.ts';
 export type RetryOn<Name extends string = string> = Name | Pack | Classifier;
 
 /**
- * Returns the packs (named classifiers) of a policy in the order of use. `retryOn` adds packs before the default packs,
- * and `retryOnly` replaces the default packs. `any` is last, because it accepts every error.
+ * Returns the packs (named classifiers) of a policy, in the order in which they are asked. Packs in `retryOn`
+ * come before the default packs, and `retryOnly` replaces the default packs. `any` is last, because it
+ * accepts every error.
  */
 export function packsOf(
   { retryOn = [], retryOnly }: { retryOn?: readonly RetryOn[]; retryOnly?: readonly RetryOn[] },
@@ -31,8 +32,9 @@ export function packsOf(
 /**
  * Combines packs (named classifiers) into one classifier: the first pack that returns a class decides.
  *
- * Marks such as `permanent(error)` come first, then `neverOn`, then the packs. An error that no pack knows is not
- * retried. If a pack throws, the work is not retried, and a notice says what the pack threw.
+ * Marks such as `permanent(error)` come first, then `neverOn`, then the packs. An error that no pack knows is
+ * not retried. If a pack throws, the work is not retried, and listeners get a notice with the error of the
+ * pack.
  */
 export function combine(
   chosen: readonly Pack[],
@@ -65,8 +67,8 @@ export function combine(
 const unknownError: Judgement = { class: 'fatal', unknown: true };
 
 /**
- * The class of an outcome when a classifier threw: the work is not retried. `unreadableHint` reports the error to
- * listeners.
+ * Returns the class of an outcome whose classifier threw `error`. The outcome is not retried, and
+ * `unreadableHint` tells listeners about `error`.
  */
 export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
   return {

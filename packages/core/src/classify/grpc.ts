@@ -13,11 +13,12 @@ const classes: Readonly<Record<number, OutcomeClass>> = {
 };
 
 /**
- * Classifies errors of grpc-js, Connect and nice-grpc. In the server's `grpc-retry-pushback-ms`, a number is the delay,
- * and any other value forbids a retry.
+ * Classifies errors of grpc-js, Connect and nice-grpc. Also reads the server's `grpc-retry-pushback-ms`: a
+ * number is the delay before the retry, and any other value forbids a retry.
  */
 export const grpc: Pack<'grpc'> = /* @__PURE__ */ definePack('grpc', ({ code, details, metadata }) => {
-  // Other libraries use small numbers as codes too, so a gRPC error must also have `details` or `metadata`.
+  // Errors of other libraries also have small numbers as `code`. So a gRPC error must also have `details` or
+  // `metadata`.
   if (typeof code !== 'number' || !(code >= 1 && code <= 16)) return undefined;
   if (typeof details !== 'string' && !isObject(metadata)) return undefined;
   const pushback = headerReader(metadata)('grpc-retry-pushback-ms');

@@ -4,11 +4,11 @@ import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
 /**
- * Classifies HTTP responses by status, whether they are returned or thrown. Retries 408, 425, 429 and 5xx, except 501
- * and 505–519.
+ * Classifies HTTP responses by status, whether they are returned or thrown. Retries 408, 425, 429 and 5xx,
+ * except 501 and 505–519.
  *
- * 429, 529 and a 503 with Retry-After are throttled, because the server is overloaded. Also reads `Retry-After` and the
- * `Holdfast` header.
+ * 429, 529 and a 503 with Retry-After are classified as throttled, because the server is overloaded. The pack
+ * also reads the headers `Retry-After` and `Holdfast`.
  */
 export const http: Pack<'http'> = /* @__PURE__ */ definePack(
   'http',
@@ -18,7 +18,8 @@ export const http: Pack<'http'> = /* @__PURE__ */ definePack(
     const status = Number(response.status ?? response.statusCode ?? thing.status ?? thing.statusCode);
     // Many plain values have a `status`, so a returned value is a response only if it has headers.
     if (!(status >= 100 && status < 600) || (ok && !isObject(headers))) return undefined;
-    // The response was good, so the error has another cause, such as an invalid body. Other packs classify it.
+    // A status below 400 is a success. If an error has such a status, something else failed, for example
+    // parsing the body. Other packs classify that error.
     if (status < 400) return ok ? 'ok' : undefined;
 
     const hint = readHint(headers, epochMs, status === 429);

@@ -3,24 +3,28 @@ import { causesMax, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 
-/** Codes of Node, undici and axios, and messages of `fetch`, that mean a failed connection. */
+/** Error codes of Node, undici and axios, and error messages of `fetch`, that mean a failed connection. */
 const known =
   /^(E(CONN|HOST|NET|PIPE|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|\w*TIMEDOUT)|UND_ERR_(SOCKET|\w+_TIMEOUT)|ERR_(NETWORK|STREAM_PREMATURE|HTTP2_(GOAWAY|S(TREAM|ESSION)_ERROR))|TimeoutError|TypeError: (fetch failed|failed to fetch|load failed|terminated|(a )?network ?(error|request|connection)|the (internet|network) connection|error sending request|unable to connect))/i;
 
-/** Failures before a request was sent, so the server cannot have processed it. */
+/**
+ * Codes and messages of failures before the request was sent. The server cannot have processed such a
+ * request.
+ */
 const unsent =
   /^(ECONNREFUSED|EAI_AGAIN|ENOTFOUND|UND_ERR_CONNECT_|ERR_HTTP2_GOAWAY)|before secure TLS|REFUSED_STREAM/;
 
 /**
- * Classifies failed connections: refused, reset, timed out, no route, name not found. An unknown name is transient,
- * because a failing name server causes the same error.
+ * Classifies failed connections: refused, reset, timed out, no route, host name not found. A host name that
+ * is not found is transient, because a failing name server causes the same error.
  */
 export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // Every error must prove that nothing was sent: if two addresses were tried, either may have received the request.
-    // With `causesMax` errors the list may be incomplete, so there is no proof.
+    // `unprocessed` is true only if every error proves that nothing was sent: if two addresses were tried,
+    // either server may have received the request. With `causesMax` errors the list may be incomplete, so it
+    // proves nothing.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -29,8 +33,9 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // An AggregateError repeats a code of its errors, so only its errors are judged. The message of an error with a cause
-  // is ignored, because the cause decides: `fetch failed` may be an expired certificate.
+  // An AggregateError repeats the code of one of its errors, so only the errors inside it are judged. If an
+  // error has a cause, its message is ignored, because the cause says more: `fetch failed` may be an expired
+  // certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

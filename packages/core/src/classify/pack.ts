@@ -3,8 +3,9 @@ import { causesOf, type UnknownObject } from './causes-of.ts';
 import { isObject } from './is-object.ts';
 
 /**
- * Makes a pack (a named classifier). `judge` gets the error first, then each error inside it. If `judge` throws, the
- * pack returns undefined. A pack with `values` also judges returned values.
+ * Makes a pack (a named classifier). `judge` is called with the error, then with each cause, until it returns
+ * a class. If `judge` throws, the pack does not classify the error. With `values`, the pack also judges
+ * returned values.
  */
 export function definePack<const Name extends string>(
   pack: Name,
@@ -31,7 +32,7 @@ export function definePack<const Name extends string>(
           if (judged) return judged;
         }
       } catch {
-        // Reading the object threw, so the pack does not know this error.
+        // Reading a property of the error threw, so the pack does not classify it.
       }
       return undefined;
     },

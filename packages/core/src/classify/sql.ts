@@ -1,15 +1,15 @@
 import type { Pack } from '../decide/outcome.ts';
 import { definePack } from './pack.ts';
 
-// The patterns match SQLSTATEs, error numbers of MySQL, MariaDB and SQL Server, and codes of drivers and Prisma. They
-// also match messages of `pg`, whose own errors have no codes.
+// The patterns below match SQLSTATE codes, error numbers of MySQL, MariaDB and SQL Server, and codes of
+// drivers and Prisma. They also match error messages of `pg`, whose own errors have no codes.
 
-/** Too many connections, out of memory or disk. */
+/** The database has too many connections, or is out of memory or disk space. */
 const throttled = /^(53\w{3}|1040|1203)$/;
 
 /**
- * The server rolled the transaction back, or the connection was never made, so nothing was done. A lock timeout is not
- * listed, because earlier statements may have had effects.
+ * The transaction was rolled back, or no connection was made, so the database has done nothing. Lock timeouts
+ * are not in this list, because earlier statements of the transaction may have had effects.
  */
 const unprocessed =
   /^((40001|40P01|1213|P2034|0800[14]|53300|57P03|1040|1203|200[23]|45028|P1001|P2024|CONNECT_TIMEOUT|PROTOCOL_ENQUEUE_AFTER_FATAL_ERROR)$|timeout exceeded when trying to connect)/;
@@ -19,8 +19,8 @@ const transient =
   /^((08\w{3}|57P0\w|1053|1927|2006|2013|P1002|P1008|P1017|55P03|1020|1205|CONNECTION_(CLOSED|DESTROYED)|PROTOCOL_CONNECTION_LOST|PROTOCOL_SEQUENCE_TIMEOUT|SQLITE_(5|6|15))$|SQLITE_(BUSY|LOCKED|PROTOCOL)|Connection terminated)/;
 
 /**
- * Classifies temporary failures of databases: lost connections, deadlocks, serialization failures, locks, lack of
- * memory or disk.
+ * Classifies temporary failures of databases: lost connections, deadlocks, serialization failures, locks,
+ * lack of memory or disk space.
  */
 export const sql: Pack<'sql'> = /* @__PURE__ */ definePack('sql', (error) => {
   const { code, sqlState, errno, number, message, errcode } = error;

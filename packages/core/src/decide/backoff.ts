@@ -1,12 +1,13 @@
 /**
- * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made, and `previousMs` is the
- * wait before the latest attempt.
+ * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made so far, and
+ * `previousMs` is the wait before the latest of them.
  *
- * `roll` is a random number in [0, 1). `baseMinMs` is the lowest base: 1,000 after a throttled attempt, otherwise 0.
+ * `roll` is a random number in [0, 1). `baseMinMs` is the minimum for the base of the backoff: 1,000 after a
+ * throttled attempt, otherwise 0.
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
-/** How long to wait before the next attempt, checked: durations are in ms. */
+/** The settings of a backoff, with durations in ms. */
 export interface BackoffSettings {
   readonly strategy: 'constant' | 'linear' | 'exponential' | 'fibonacci' | 'polynomial';
   readonly base: number;
@@ -14,13 +15,16 @@ export interface BackoffSettings {
   readonly factor: number;
   readonly cap: number;
   /**
-   * A number from 0 to 1 is the random share of the delay (1 = full jitter). `plusMinus` adds or subtracts up to that
-   * many ms.
+   * How much of a delay is random. A number from 0 to 1 is the random share of the delay (1 = full jitter).
+   * `plusMinus` adds or subtracts up to that many ms.
    */
   readonly jitter: 'none' | 'full' | 'equal' | 'decorrelated' | number | { readonly plusMinus: number };
 }
 
-/** Returns the delay function of a strategy. Delays are at most `cap`, or `baseMinMs` if that is larger. */
+/**
+ * Returns the function that computes the delays of a strategy. A delay is at most `cap`, or `baseMinMs` if
+ * that is larger.
+ */
 export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
   return (attempt, previousMs, roll, baseMinMs) => {
     const from = Math.max(base, baseMinMs);

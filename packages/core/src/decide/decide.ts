@@ -7,50 +7,55 @@ export interface Rules {
   readonly attempts: number;
   readonly delay: Delay;
   /**
-   * The longest server hint (such as Retry-After) that is followed, in ms. A longer hint ends the work; 0 ignores
-   * hints.
+   * The longest wait in ms that a server may ask for, for example with Retry-After. If a server asks for
+   * more, the work ends. 0: what servers ask for is ignored.
    */
   readonly hintCapMs: number;
 }
 
-/** What has happened so far to one piece of work (one operation with all its attempts). */
+/** What has happened so far in one piece of work (one operation with all its attempts). */
 export interface History {
-  /** The number of attempts made, including the one that has just ended. */
+  /** The number of attempts so far, including the one that has just ended. */
   readonly attempt: number;
   readonly previousDelayMs: number;
   /** When the time limit of the whole work ends, on the scale of `Clock.now`. */
   readonly patienceEndsAt: number;
-  /** False: a retry needs proof that the attempt was not processed. */
+  /** False: a retry is made only if the target has certainly not processed the attempt. */
   readonly idempotent: boolean;
   /** Why this work must not be retried. Undefined: it may be retried. */
   readonly retryVeto: StopReason | undefined;
 }
 
-/** The state at the moment of the decision. */
+/** The current state at the time of the decision. */
 export interface Facts {
   readonly now: number;
   /** A random number in [0, 1). */
   readonly roll: number;
   /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens: number;
-  /** How long an attempt usually takes, in ms; 0 while unknown. */
+  /** How long an attempt at this target usually takes, in ms; 0 if that is unknown. */
   readonly expectedAttemptMs: number;
-  /** When the breakers admit the next attempt; usually `now`. Infinity: the work ends instead of waiting. */
+  /**
+   * When the breaker admits the next attempt; usually `now`. Infinity: it does not, and the work ends instead
+   * of waiting.
+   */
   readonly admitsAt: number;
 }
 
 /**
- * The minimum base of the backoff after a throttled attempt. An overloaded target needs a longer pause than a failing
- * target.
+ * The minimum base of the backoff after a throttled attempt, in ms. An overloaded target needs longer pauses
+ * than a target that fails for another reason.
  */
 const throttledBaseMs = 1000;
 
-/** The most jitter that is added to a server's hint. */
+/** The most jitter that is added to the wait that a server asks for, in ms. */
 const hintSpreadMaxMs = 60_000;
 
 export const done: Verdict = { kind: 'done' };
 
-/** Decides what to do after an attempt. The function is pure: it changes nothing and reads no clock. */
+/**
+ * Decides what to do after an attempt has ended. The function is pure: it changes nothing and reads no clock.
+ */
 export function decide(rules: Rules, history: History, judged: Judgement, facts: Facts): Verdict {
   if (judged.class === 'ok') return done;
   if (judged.class === 'ignored') return stop('cancelled');
@@ -66,8 +71,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // Jitter is only added to a server's hint, never subtracted. It takes at most half of the time left after the hint,
-  // so that the attempt still has time.
+  // If a server asks for a wait, jitter only makes that wait longer, never shorter. Jitter takes at most half
+  // of the time that is left after the wait, so that the next attempt still has time.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

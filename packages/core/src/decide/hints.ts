@@ -1,20 +1,22 @@
-/** When a server asks to be called again. */
+/** What the headers of a response say about when to try again. */
 export interface Hint {
-  /** Ms from now; never negative, always finite. */
+  /** In how many ms to try again; never negative, always finite. */
   readonly retryAfterMs?: number | undefined;
-  /** The text of a header that could not be parsed, shortened. */
+  /** The name and text of a header that could not be parsed, shortened. */
   readonly unreadable?: string | undefined;
 }
 
-/** Longer headers are not parsed. */
+/** Headers with more characters than this are not parsed. */
 const lengthMax = 256;
 
 /**
- * Reads from response headers when to try again. Never throws. It uses the first of these headers that can be parsed:
- * `retry-after-ms`, `x-ms-retry-after-ms`, `Retry-After`, `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset`.
+ * Reads from response headers when to try again. Never throws. It uses the first of these headers that can be
+ * parsed: `retry-after-ms`, `x-ms-retry-after-ms`, `Retry-After`, `RateLimit`, `RateLimit-Reset`,
+ * `X-RateLimit-Reset`.
  *
- * Rate limit headers are used only if the limit is used up or the status was 429 (`throttled`). `headers` may be a
- * `Headers` object, a plain object, pairs, or a list of alternating names and values.
+ * The rate limit headers are used only if they say that no calls are left, or if the status was 429
+ * (`throttled`). `headers` may be a `Headers` object, a plain object, a list of pairs, or a list of
+ * alternating names and values.
  */
 export function readHint(headers: unknown, epochMs: () => number, throttled = false): Hint {
   let unreadable: string | undefined;
@@ -36,13 +38,13 @@ export function readHint(headers: unknown, epochMs: () => number, throttled = fa
       if (throttled || header(`${prefix}remaining`) === '0') read(`${prefix}reset`, readReset);
     }
   } catch {
-    // A getter threw, so there is no hint.
+    // Reading the headers threw, so there is no hint.
   }
   return { retryAfterMs, unreadable };
 }
 
 /**
- * Returns a function that finds a header by its name in lower case. `headers` may have any shape that `readHint`
+ * Returns a function that finds a header by its lower-case name. `headers` may have any form that `readHint`
  * accepts.
  */
 export function headerReader(headers: unknown): (name: string) => string | undefined {
@@ -62,8 +64,8 @@ function readNumber(text: string): number {
 }
 
 /**
- * Reads seconds (the largest of several numbers) or an HTTP date, and returns ms from now. A year with two digits is
- * within 50 years of now.
+ * Reads a number of seconds (the largest, if there are several) or an HTTP date, and returns ms from now. A
+ * year with two digits means the year within 50 years of now.
  */
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
@@ -78,8 +80,8 @@ function readDelay(text: string, epochMs: () => number): number {
 }
 
 /**
- * Reads seconds from now, or a time since 1970 in seconds or ms. Numbers from 1e9 on are times, because 1e9 seconds are
- * 30 years.
+ * Reads a number of seconds from now, or a time since 1970 in seconds or ms. A number of 1e9 or more is a
+ * time, because a wait of 1e9 seconds would be 30 years.
  */
 function readReset(text: string, epochMs: () => number): number {
   const reset = readNumber(text);
@@ -87,7 +89,8 @@ function readReset(text: string, epochMs: () => number): number {
 }
 
 /**
- * Parses `"hourly";r=0;t=12, "daily";r=90;t=3600`, or the form of an older draft: `limit=10, remaining=0, reset=12`.
+ * Parses the `RateLimit` header: `"hourly";r=0;t=12, "daily";r=90;t=3600`, or the form of an older draft:
+ * `limit=10, remaining=0, reset=12`.
  */
 function readRateLimit(text: string, throttled: boolean): number | undefined {
   let least = Infinity;
@@ -95,7 +98,8 @@ function readRateLimit(text: string, throttled: boolean): number | undefined {
   for (const limit of /reset=/.test(text) ? [text] : text.split(',')) {
     const left = Number(/\br(?:emaining)?=(\d+)/.exec(limit)?.[1]);
     const resetMs = Number(/\b(?:t|reset)=(\d+)/.exec(limit)?.[1]) * 1000;
-    // The limit with the fewest calls left was reached. Of several such limits, the limit that resets last is used.
+    // The limit with the fewest calls left is the one that was reached. If several limits have equally few,
+    // the one that resets last is used.
     if (left < least || (left === least && resetMs > ms)) {
       least = left;
       ms = resetMs;

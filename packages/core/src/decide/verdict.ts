@@ -1,6 +1,6 @@
 import type { OutcomeClass } from './outcome.ts';
 
-/** Why work ended without success. The list is closed, so that code and metrics can rely on it. */
+/** The reasons why work can end without success. The list is complete, so code and metrics can rely on it. */
 export const stopReasons = [
   'not_retryable',
   'not_idempotent',
@@ -25,13 +25,13 @@ export const stopReasons = [
   'observed',
 ] as const;
 
-/** Why there is no other attempt. docs/stop-reasons.md says what to do about each. */
+/** Why work ended without success. docs/stop-reasons.md says what to do about each reason. */
 export type StopReason = (typeof stopReasons)[number];
 
-/** What to do after an attempt, and why. */
+/** The decision after an attempt, and the reason for it. */
 export type Verdict =
   | { readonly kind: 'done' }
-  /** Another attempt of the same work is still in flight and may succeed. */
+  /** No decision yet: another attempt of the same work is still in flight and may succeed. */
   | { readonly kind: 'race' }
   | {
       readonly kind: 'retry';

@@ -2,18 +2,21 @@ import { decide } from '../decide/decide.ts';
 import type { OutcomeClass } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 
-/** The shortest, typical and longest wait after one attempt. They differ only in the random number of the backoff. */
+/**
+ * The shortest, typical and longest wait after one attempt. They differ only in the random number that the
+ * backoff gets.
+ */
 export interface Delays {
   readonly leastMs: number;
   readonly typicalMs: number;
   readonly mostMs: number;
 }
 
-/** The shortest, mean and longest wait after one attempt, in ms. */
+/** The waits after one failed attempt, in ms. */
 export interface DelayRow extends Delays {
   /** The attempt that has just failed, counted from 1. */
   readonly afterAttempt: number;
-  /** The waits if that attempt was throttled. */
+  /** The waits if that attempt failed because the target throttled it. */
   readonly throttled: Delays;
 }
 
@@ -24,7 +27,7 @@ export const MOST = 1 - Number.EPSILON;
 
 const rowsMax = 10;
 
-/** Returns the waits of a policy after each attempt but the last, ten rows at most. */
+/** Returns the waits of a policy after each attempt except the last, at most ten rows. */
 export function delayTable(plan: Plan): DelayRow[] {
   const throttled = delaysOf(plan, 'throttled');
   return delaysOf(plan, 'transient').map((delays, index) => ({
@@ -34,7 +37,10 @@ export function delayTable(plan: Plan): DelayRow[] {
   }));
 }
 
-/** Returns the first `rows` waits if every random number is `roll`. Infinity: the work ends there. */
+/**
+ * Returns the first `rows` waits of a policy, computed as if every random number were `roll`. Infinity: the
+ * work ends instead of waiting.
+ */
 export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
   const waits: number[] = [];
   for (let attempt = 1; attempt < plan.attempts && waits.length < rows; attempt++) {

@@ -10,10 +10,13 @@ export interface Setting {
   readonly isDefault: boolean;
 }
 
-/** The value of a field without a default that the document does not set. */
+/** The text for a field that has no default and is not set in the document. */
 export const notSet = 'not set';
 
-/** Returns all fields with their values. For a group that is switched on, it returns each field of the group. */
+/**
+ * Returns all fields with their values. A group that is switched on, such as `backoff`, is returned as its
+ * single fields.
+ */
 export function effectiveSettings(fields: Table, spec: object): Setting[] {
   return settingsIn(fields, spec, '', false);
 }
@@ -34,8 +37,8 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
 }
 
 /**
- * Returns the alternative that accepts the value. An alternative that throws is the right one too: it found an error
- * inside the value.
+ * Returns the alternative that accepts the value. If an alternative throws, it is the right one too: it
+ * recognised the value and found an error inside it.
  */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {

@@ -5,7 +5,10 @@ const units = [
   { ms: 1e3, name: 's' },
 ];
 
-/** Formats milliseconds in a readable unit: whole milliseconds, or three digits. `34 ms`, `1.5 s`, `10 min`. */
+/**
+ * Formats milliseconds in a readable unit, with whole milliseconds or three significant digits: `34 ms`, `1.5
+ * s`, `10 min`.
+ */
 export function formatMs(ms: number): string {
   if (ms === Infinity) return 'no limit';
   const unit = units.find((each) => ms >= each.ms);
@@ -13,7 +16,7 @@ export function formatMs(ms: number): string {
   return `${ms < 1 ? round(ms) : Math.round(ms)} ms`;
 }
 
-/** Rounds to three digits, or to a whole number from 100 on. */
+/** Rounds to three significant digits. Numbers from 100 on are rounded to whole numbers. */
 export function round(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }

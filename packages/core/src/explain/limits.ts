@@ -4,41 +4,52 @@ import type { Policy } from '../policy/policy.ts';
 import { MOST, TYPICAL, waitsOf } from './delays.ts';
 import { formatMs, round } from './format-duration.ts';
 
-/** What ends the work first. `patience` is the time limit of the whole work. */
+/** What ends the work: its time limit (`patience`), the last attempt, or nothing. */
 export type Limit = 'patience' | 'attempts' | 'nothing';
 
-/** The longest that a run can take, in ms, and what ends it; null where nothing limits it. */
+/** The longest time that a run can take, in ms, and what ends the run. */
 export interface WorstTime {
-  /** The duration if every attempt takes as long as it may. null: no limit. */
+  /** The duration of the run if every attempt takes as long as it may. null: no limit. */
   readonly hangingMs: number | null;
   readonly hangingEndsBy: Limit;
-  /** The duration if every attempt fails immediately and only waits take time. null: no limit. */
+  /**
+   * The duration of the run if every attempt fails immediately, so that only the waits take time. null: no
+   * limit.
+   */
   readonly failingMs: number | null;
   readonly failingEndsBy: Limit;
-  /** The number of attempts if all fail immediately and all waits are typical. null: no limit. */
+  /**
+   * The number of attempts if all fail immediately and all waits have their typical length. null: no limit.
+   */
   readonly failingAttempts: number | null;
   readonly says: readonly string[];
 }
 
-/** The most calls that a policy makes in a total outage; null where nothing limits them. */
+/**
+ * The most calls that a policy makes when the target is completely down. null means that there is no limit.
+ */
 export interface WorstLoad {
-  /** The calls for one piece of work if every call fails. null: no limit. */
+  /** How many calls one piece of work causes if every call fails. null: no limit. */
   readonly calls: number | null;
-  /** The average number of calls for one piece of work in the long run, however many fail. null: no limit. */
+  /**
+   * The average number of calls for one piece of work over a long time, however many calls fail. null: no
+   * limit.
+   */
   readonly longRun: number | null;
-  /** The calls for one piece of work including the retries of its callers. null: no limit. */
+  /** How many calls one piece of work causes, including the retries of outer callers. null: no limit. */
   readonly callsInAll: number | null;
   readonly says: readonly string[];
 }
 
-/** Only this many waits are computed. All later waits are assumed to equal the last of them. */
+/** Only this many waits are computed. All later waits are assumed to be as long as the last computed one. */
 const waitsMax = 1000;
 
-/** Computes the longest time that work can take. With `isGuarded: false`, nothing ends an attempt that hangs. */
+/** Computes the longest time that work can take. `isGuarded: false`: nothing ends an attempt that hangs. */
 export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
   const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
-  // 0 means that an attempt has no fixed time limit. Then only the time limit of the whole work is certain.
+  // A timeout of 0 means that attempts have no fixed time limit. Then only the time limit of the whole work
+  // is certain.
   const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
   const failing = endOf(patienceMs, waitsMs);
   const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
@@ -103,9 +114,9 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * The success rate of a caller with little traffic when the share `failing` of its calls fails by chance. Such a caller
- * has one token, and a retry spends it. After 1 / `ratio` successes it has a token again; until then, failures are not
- * retried.
+ * Returns the success rate of a caller with few calls, if the share `failing` of its calls fails by chance.
+ * Such a caller has one token in its retry budget, and a failed call spends it on a retry. After 1 / `ratio`
+ * successes it has a token again. Until then, failed calls are not retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;
@@ -131,7 +142,10 @@ function sentence({ ms, by }: End, attempts: number): string {
     : `at most ${formatMs(ms)}, when ${attempts === 1 ? 'the attempt is' : `${attempts} attempts are`} used up.`;
 }
 
-/** Adds up `count` waits. Waits beyond `known` are assumed to equal the last one. An infinite wait ends the sum. */
+/**
+ * Adds up `count` waits. Waits that are not in `known` are assumed to be as long as the last known one. An
+ * infinite wait ends the work, so the sum stops before it.
+ */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);
   const waits = endless < 0 ? known : known.slice(0, endless);

@@ -2,7 +2,7 @@ import type { PartSettings } from '../policy/part-settings.ts';
 import type { Plan } from '../policy/plan.ts';
 import { formatMs, round } from './format-duration.ts';
 
-/** One part of a policy, such as the breaker, around the work or around each attempt. */
+/** One part of a policy, such as the breaker. It wraps the whole work or each attempt. */
 export interface Place {
   readonly part: string;
   readonly on: boolean;
@@ -11,7 +11,7 @@ export interface Place {
   readonly fields: readonly string[];
 }
 
-/** Returns the parts around the whole work, outermost first. */
+/** Returns the parts that wrap the whole work, outermost first. */
 export function operationRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { fallback, cache, mode, hedge, budget } = settings;
@@ -28,7 +28,7 @@ export function operationRing(plan: Plan, settings: PartSettings, isGuarded: boo
   ];
 }
 
-/** Returns the parts around each attempt, outermost first. */
+/** Returns the parts that wrap each attempt, outermost first. */
 export function attemptRing(plan: Plan, settings: PartSettings, isGuarded: boolean): Place[] {
   const place = placer(settings);
   const { choice, throttle, breaker, limiter, bulkhead } = settings;

@@ -1,6 +1,6 @@
 import type { StopReason } from '../decide/verdict.ts';
 
-/** One sentence for each reason why work ended. */
+/** One sentence for each reason why work ended without success. */
 export const stopSentences: Readonly<Record<StopReason, string>> = {
   not_retryable: 'the failure is permanent: another attempt would fail in the same way',
   not_idempotent: 'the operation must not run twice, and this attempt may have been processed',
@@ -25,7 +25,7 @@ export const stopSentences: Readonly<Record<StopReason, string>> = {
   observed: 'the policy only observes: the operation is called once',
 };
 
-/** What to do about it, for reasons where a few words help. */
+/** What the user can do, for the stop reasons where a short advice helps. */
 export const stopRemedies: Partial<Readonly<Record<StopReason, string>>> = {
   not_idempotent:
     'an `Idempotency-Key` makes it safe to repeat (`createFetch({ idempotency: "auto" })`), if the server knows such keys',

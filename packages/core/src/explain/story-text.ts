@@ -6,8 +6,8 @@ import { stopRemedies, stopSentences } from './stop-sentences.ts';
 const lengthMax = 100;
 
 /**
- * Returns a story (the record of a run) as text: each attempt, and why it was retried or not. Times are measured from
- * the start of the run.
+ * Returns a story (the record of a run) as text: each attempt, and why it was retried or not. Times are
+ * counted from the start of the run.
  */
 export function tellStory(story: Story): string {
   return linesOf(story).join('\n');
@@ -45,8 +45,8 @@ const unknownSentence =
   'no pack knows this error, so it is not tried again: if it is temporary, mark it with `transient(error)`, give it a `status` or a `code`, or name a pack in `retryOn`';
 
 /**
- * Returns a hint for an error whose text contains an HTTP status, such as `new Error('status 503')`. Policies do not
- * read the status from the text.
+ * Returns advice for an error whose text contains an HTTP status, such as `new Error('status 503')`. Policies
+ * do not read the status from the text of an error.
  */
 function statusSentence(outcome: unknown): string | undefined {
   const [status] = /\b[45]\d\d\b/.exec(describe(outcome)) ?? [];
@@ -88,11 +88,12 @@ function inWords(outcome: unknown): string {
 }
 
 /**
- * Returns the code of the first cause that has a code, such as ` (ECONNRESET)`. The text `fetch failed` alone says
- * nothing.
+ * Returns the code of the first cause that has a code, such as ` (ECONNRESET)`. The message `fetch failed`
+ * alone does not say what failed.
  */
 function causeCode(outcome: object, text: string): string {
-  // The cause of our own error is an earlier attempt, which has a line of its own.
+  // The cause of an error of Holdfast is the error of an earlier attempt. That attempt has its own line in
+  // the text.
   if (String((outcome as { code?: unknown }).code).startsWith('HOLDFAST_')) return '';
   const [, ...causes] = causesOf(outcome);
   for (const { code } of causes)

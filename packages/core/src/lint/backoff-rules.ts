@@ -2,12 +2,12 @@ import { LEAST, MOST, waitsOf } from '../explain/delays.ts';
 import { formatMs } from '../explain/format-duration.ts';
 import { defineRules } from './rule.ts';
 
-/** How many waits are checked. This is enough for backoffs to reach their cap. */
+/** How many waits are checked. With this many, every usual backoff has reached its cap. */
 const waitsMax = 64;
 const waitMaxMs = 60_000;
 
 /**
- * Rules about the waits between attempts. They call the backoff function itself, so they also work for custom
+ * Rules about the waits between attempts. They call the backoff function itself, so they also check custom
  * functions.
  */
 export const backoffRules = /* @__PURE__ */ defineRules(

@@ -3,7 +3,7 @@ import { defineRules, isUnsafe } from './rule.ts';
 
 const extraLoadMax = 0.1;
 
-/** Rules about hedges: second attempts that are sent while the first is in flight. */
+/** Rules about hedges: second attempts that are sent while the first is still in flight. */
 export const hedgeRules = /* @__PURE__ */ defineRules(
   {
     id: 'hedge-unsafe',

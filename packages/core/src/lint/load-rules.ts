@@ -4,12 +4,12 @@ import { defineRules } from './rule.ts';
 const ratioMax = 0.3;
 const kMin = 1.1;
 /**
- * A burst may be as large as what the rate allows in this time. With a larger burst, more than 1.5 times the rate could
- * pass in one minute.
+ * A burst may be at most as large as the number of attempts that the rate allows in this time. With a larger
+ * burst, more than 1.5 times the rate could pass in one minute.
  */
 const burstMaxMs = 30_000;
 
-/** Rules about the load on servers that are failing. */
+/** Rules about the load that a policy puts on a failing target. */
 export const loadRules = /* @__PURE__ */ defineRules(
   {
     id: 'no-budget',

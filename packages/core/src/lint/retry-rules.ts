@@ -2,10 +2,13 @@ import type { Outcome } from '../decide/outcome.ts';
 import type { Plan } from '../policy/plan.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
-/** Statuses for which a retry gets the same answer. (408, 425 and 429 are temporary, and 409 may be.) */
+/**
+ * HTTP statuses that a retry cannot change: the server would give the same answer again. (408, 425 and 429
+ * are temporary, and 409 may be.)
+ */
 const finalStatuses = [400, 401, 403, 404, 405, 410, 422];
 
-/** Rules about what is retried, and how often. */
+/** Rules about which failures are retried, and how often. */
 export const retryRules = /* @__PURE__ */ defineRules(
   {
     id: 'unsafe-operation',
@@ -71,7 +74,10 @@ export const retryRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/** Whether the policy retries this status, thrown as an error or returned as a response. */
+/**
+ * Whether the policy retries an outcome with this HTTP status, either thrown as an error or returned as a
+ * response.
+ */
 function isRetried(plan: Plan, status: number): boolean {
   const response = { status, statusCode: status, ok: false, headers: {} };
   const error = Object.assign(new Error(`status ${status}`), response, { response });
@@ -84,7 +90,7 @@ function isRetried(plan: Plan, status: number): boolean {
   });
 }
 
-/** A common mistake: this classifier retries every response that is not ok. */
+/** An example of a common mistake: this classifier retries every response that is not ok, even a 404. */
 function notOk(outcome: Outcome): 'transient' | undefined {
   const response = (outcome.ok ? outcome.value : outcome.error) as { ok?: boolean } | undefined;
   return response?.ok === false ? 'transient' : undefined;

@@ -4,9 +4,12 @@ import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
 const attemptsMax = 10;
-/** Work that may take longer than this should be stored, so that it survives a restart of the process. */
+/**
+ * Work that may take longer than this should be stored in a database or queue, so that it survives a restart
+ * of the process.
+ */
 const inProcessMaxMs = 300_000;
-/** With fewer samples, a single slow call would decide the p99.9. */
+/** With fewer measured durations than this, a single slow call would determine the p99.9. */
 const samplesMin = 1000;
 
 /** Rules about time limits. */

@@ -1,4 +1,4 @@
-/** Where the limit starts, and the least and the most that it can become, in calls at the same time. */
+/** The first value of the limit, and its minimum (`floor`) and maximum (`ceiling`), in calls in flight. */
 export interface AdaptiveLimitSettings {
   readonly initial: number;
   readonly floor: number;
@@ -6,69 +6,76 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * A window of answers lasts at least WINDOW_MS, or the mean latency if that is longer. After that it ends with ANSWERS_MIN
- * answers, at the latest after PATIENT_WINDOWS times that length.
+ * Answers are collected in windows, and the limit changes at the end of a window. A window lasts at least
+ * WINDOW_MS, or the mean latency if that is longer. It then ends as soon as it has ANSWERS_MIN answers, and
+ * at the latest after PATIENT_WINDOWS times its minimum length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
 const PATIENT_WINDOWS = 5;
 
 /**
- * The limit is this multiple of the calls being processed. The extra calls form a short queue that keeps the target
- * busy.
+ * The limit is this multiple of the number of calls that the target processes at a time. The extra calls form
+ * a short queue at the target, so that it is never idle.
  */
 const HEADROOM = 1.25;
 
 /**
- * The growth of the limit per window. GROWTH_FREE applies while latency is below FREE × the latency without a queue.
+ * The factor by which the limit grows per window. GROWTH_FREE is used while the latency is below FREE × the
+ * latency without a queue.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * How fast a limit that is too high shrinks. SHRINK_SOON_WEIGHT applies when latency stays above FAR × the latency
- * without a queue.
+ * How far a limit that is too high moves towards the right value in one window, from 0 to 1.
+ * SHRINK_SOON_WEIGHT is used when the latency was above FAR × the latency without a queue in two windows in a
+ * row.
  */
 const SHRINK_WEIGHT = 0.3;
 const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
 /**
- * The weight of one window in the moving averages of the latency. A latency that differs by more than the factor
- * CLEARLY replaces the average immediately.
+ * The weight of the newest window in the moving averages of the latency. If a measured latency differs from
+ * the average by more than the factor CLEARLY, it replaces the average immediately.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
 const MEASURED_WEIGHT = 0.5;
 const CLEARLY = 1.5;
 
-/** The limit does not grow in the first windows, because the latency without a queue is still unknown. */
+/** The limit does not grow in the first windows, because the latency without a queue is not known yet. */
 const WARM_UP_WINDOWS = 5;
 
 /**
- * The latency without a queue is measured again when latency is high, or when the limit was reached in REACHED_WINDOWS
- * windows in a row. It is measured at most once in MEASURE_MS, and after MEASURE_SOON_MS while latency is high.
+ * When the latency without a queue is measured again: if the latency is high, or if the calls in flight
+ * reached the limit in REACHED_WINDOWS windows in a row. At least MEASURE_MS pass between two measurements,
+ * or MEASURE_SOON_MS while the latency is high.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
 /**
- * When more than this share of the calls in a window is dropped (fails by overload), the limit is multiplied by
- * DROPPED_FACTOR.
+ * If more than the share DROPPED_MAX of the calls in a window is dropped (fails by overload), the limit is
+ * multiplied by DROPPED_FACTOR.
  */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
 
 /**
- * Limits the calls in flight, and learns the limit from the answers. By Little's law, answers per ms × latency without
- * a queue is the number of calls being processed. The limit is a quarter higher than this number.
+ * Limits the calls in flight, and learns the limit from the answers. By Little's law, answers per ms ×
+ * latency without a queue is the number of calls that the target processes at a time. The limit is a quarter
+ * higher than this number.
  *
- * While calls queue, the latency without a queue cannot be measured. So from time to time the limit is lowered to half
- * or less for two windows. In the first window the queue drains, in the second the latency is measured.
+ * While calls wait in the queue of the target, the latency without a queue cannot be measured. So from time
+ * to time the limit is lowered to half or less for two windows. In the first window the queue drains, and in
+ * the second the latency is measured.
  *
- * Dropped calls (calls that fail by overload) are not answers, so that fast failures do not look like capacity.
+ * Dropped calls (calls that fail by overload) do not count as answers. Otherwise fast failures would look
+ * like a high capacity.
  */
 export class AdaptiveLimit {
   inFlight = 0;
@@ -78,7 +85,10 @@ export class AdaptiveLimit {
   /** `#recentMs` is the recent latency, and `#baseMs` the latency without a queue. 0: unknown. */
   #recentMs = 0;
   #baseMs = 0;
-  /** How many windows of a measurement are left. 2: the queue drains. 1: the latency is measured. 0: no measurement. */
+  /**
+   * How many windows of the current measurement are left. 2: the queue drains. 1: the latency is measured. 0:
+   * no measurement is going on.
+   */
   #measuring = 0;
   #lowered = 0;
   #measureAt = -Infinity;
@@ -108,7 +118,10 @@ export class AdaptiveLimit {
     if (this.inFlight > this.#peak) this.#peak = this.inFlight;
   }
 
-  /** `dropped`: the call failed in a way that indicates overload (timeout, 429, 503, refused). */
+  /**
+   * Reports the end of a call. `dropped`: it failed in a way that indicates overload (timeout, 429, 503,
+   * refused).
+   */
   onEnd(now: number, durationMs: number, dropped: boolean): void {
     this.inFlight--;
     if (dropped) this.#dropped++;
@@ -127,7 +140,7 @@ export class AdaptiveLimit {
     this.#peak = this.inFlight;
   }
 
-  /** The caller cancelled the call, so its duration is not counted. */
+  /** Reports that the caller cancelled a call. Its duration is not counted. */
   onCancel(): void {
     this.inFlight--;
   }
@@ -155,7 +168,8 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // A latency near `#baseMs` proves an empty queue only if latency is not falling.
+      // If this window was much faster than `#baseMs`, then `#baseMs` still includes time in a queue. In this
+      // case a latency near `#baseMs` does not prove that the queue is empty.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

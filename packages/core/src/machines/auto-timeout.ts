@@ -2,26 +2,32 @@ import type { Latency } from './latency.ts';
 
 const TAIL_FACTOR = 3;
 const TAIL = 0.999;
-/** The limit is at least this multiple of the median. So a service that becomes five times slower does not time out. */
+/**
+ * The limit is at least this multiple of the median duration. So attempts do not time out when a service
+ * becomes five times slower.
+ */
 const MEDIAN_FACTOR = 6;
 const LEAST_MS = 50;
 const SAMPLES_MIN = 1_000;
 
-/** With fewer than SAMPLES_MIN answers, the limit is at least this multiple of the longest answer. */
+/**
+ * With fewer than SAMPLES_MIN answers, the limit is at least this multiple of the longest duration so far.
+ */
 const LONGEST_FACTOR = 2;
 
 const SHARES_MAX = 10;
 
 /**
- * Learns the time limit of one attempt: three times the p99.9 of the answers, or six times their median if that is
- * longer. "Patience" is the time limit of the whole work.
+ * Learns the time limit of one attempt from the durations of answered attempts: three times their p99.9, or
+ * six times their median if that is longer. "Patience" is the time limit of the whole work.
  *
- * With fewer than 1,000 answers, each attempt gets an equal share of the patience, or twice the longest answer if that
- * is more. The last attempt gets all the patience that is left.
+ * With fewer than 1,000 answers, each attempt gets an equal share of the patience, or twice the longest
+ * duration so far if that is more. The last attempt gets all the remaining patience.
  *
- * Timeouts are not samples: a network that loses messages must not make the limit grow. But with a limit that is too
- * short, slower answers would never be seen. So each timeout in a row doubles a learnt limit, up to an equal share of
- * the patience. Before a limit is learnt, attempts after a timeout may run until patience ends.
+ * Timeouts are not recorded as durations: a network that loses messages must not make the limit grow. But if
+ * the limit is too short, slower answers are never seen. So each timeout in a row doubles a learnt limit, up
+ * to an equal share of the patience. Before a limit is learnt, attempts after a timeout may run until
+ * patience ends.
  */
 export class AutoTimeout {
   readonly #latency: Latency;
@@ -37,15 +43,15 @@ export class AutoTimeout {
   }
 
   /**
-   * Reports that an attempt ended after `durationMs`. `shareMs` was the attempt's equal share of the patience (the time
-   * limit of the work).
+   * Reports that an attempt ended after `durationMs`. `shareMs` is the equal share of the patience (the time
+   * limit of the work) that this attempt had.
    */
   settle(durationMs: number, answered: boolean, timedOut: boolean, shareMs: number): void {
     const isQuestioned = timedOut || (answered && this.#stretch > 1);
     if (!isQuestioned) return;
     const limitMs = this.isLearnt ? this.#learntMs() : this.#unlearntMs(shareMs);
-    // Many attempts may time out at the same limit. Only the first timeout doubles the limit. The 1 ms allows for
-    // rounding.
+    // Many attempts may time out at the same limit, but only the first of these timeouts doubles it. The 1 ms
+    // allows for rounding.
     if (timedOut && durationMs >= limitMs * this.#stretch - 1) this.#stretch *= 2;
     if (!timedOut && durationMs <= limitMs) this.#stretch = 1;
   }
@@ -59,7 +65,10 @@ export class AutoTimeout {
     return Math.min(patienceLeftMs, Math.max(learntMs, Math.min(learntMs * this.#stretch, shareMs)));
   }
 
-  /** True: the limit seems too short, so attempts may run until the time limit of the work. */
+  /**
+   * True: no limit is learnt yet, and attempts timed out. The limit seems too short, so attempts may run
+   * until the time limit of the work.
+   */
   get isLifted(): boolean {
     return this.#stretch > 1 && !this.isLearnt;
   }

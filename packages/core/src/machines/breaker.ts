@@ -1,7 +1,10 @@
 import type { Random } from '../time/clock.ts';
 import { SlidingCounts } from './sliding-counts.ts';
 
-/** Whether calls pass. `half-open` lets only probes through. */
+/**
+ * The state of a breaker. `closed`: all calls pass. `open`: no call passes. `half-open`: only a few trial
+ * calls (probes) pass.
+ */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 /** Why a breaker changed its state. */
@@ -15,33 +18,50 @@ export type BreakerCause =
   | 'open_time_passed'
   | 'forced';
 
-/** When a breaker opens and closes, checked: durations are in ms, ratios from 0 to 1. */
+/** When a breaker opens and closes. Durations are in ms, and ratios are from 0 to 1. */
 export interface BreakerSettings {
-  /** The length of the window in which calls are counted, in ms. */
+  /** The window is this time: older calls are not counted. */
   readonly windowMs: number;
-  /** Above 0: the window is the last `windowCalls` calls, whatever their age. 0: the window is `windowMs`. */
+  /**
+   * Above 0: the window is the last `windowCalls` calls, however old they are. 0: the window is `windowMs`.
+   */
   readonly windowCalls: number;
   /** With fewer calls than this in the window, no ratio opens the breaker. */
   readonly minimum: number;
   readonly failureRatio: number;
-  /** This many failures in a row open the breaker. With heavy traffic, more are needed. 0: no number opens it. */
+  /**
+   * The breaker opens after this many failures in a row. With heavy traffic, it takes more. 0: failures in a
+   * row do not open it.
+   */
   readonly consecutive: number;
   /** A call that takes longer than this is slow. Infinity: no call is slow. */
   readonly slowOverMs: number;
   readonly slowRatio: number;
-  /** The shortest and the longest open time, before jitter. */
+  /** The shortest and the longest time that the breaker stays open, before jitter. */
   readonly openForMs: readonly [least: number, most: number];
-  /** While half-open: the most probes in flight, and the successes in a row that close the breaker. */
+  /**
+   * While half-open: the most trial calls (probes) in flight, and how many must succeed in a row to close the
+   * breaker.
+   */
   readonly probes: number;
 }
 
-/** The saved state of a breaker, as plain JSON. Times are relative, so that another process can restore it. */
+/**
+ * The saved state of a breaker, as plain JSON. Times are relative to the time of saving, so that another
+ * process can restore it.
+ */
 export interface BreakerSnapshot {
-  /** A half-open breaker is saved as `open`, with its open time passed. Probes in flight are not saved. */
+  /**
+   * A half-open breaker is saved as `open`. Its open time has passed, so it can send a probe immediately
+   * after `restore`.
+   */
   readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
   readonly forcedBecause?: string | undefined;
-  /** The highest ticket so far, so that no ticket is used twice. A ticket is the number of an admitted call. */
+  /**
+   * The highest ticket (the number of an admitted call) so far. New tickets are higher, so that no ticket is
+   * used twice.
+   */
   readonly serial: number;
   readonly inARow: number;
   readonly counts: readonly number[];
@@ -54,52 +74,64 @@ const FAILURES = 1;
 const SLOW = 2;
 const FULL = 3;
 
-/** Means that there is no ticket. It is not −1, because `admit` returns −1 for a refusal. */
+/** Used instead of a ticket while there is none. It is not −1, because `admit` returns −1 for a refusal. */
 const NONE = -2;
 
-/** Each time the traffic doubles above `minimum`, this many more failures in a row are needed. */
+/**
+ * Each time the number of calls in the window doubles above `minimum`, opening takes this many more failures
+ * in a row.
+ */
 const ROW_GROWTH = 2;
-/** A row of failures opens the breaker only if chance would cause fewer than this many such rows. */
+/**
+ * Failures in a row open the breaker only if chance alone would cause fewer than this many such rows in the
+ * window.
+ */
 const UNLIKELY = 0.01;
 
 /** `slowOver` is called only for calls that took longer than this. */
 const SLOW_MIN_MS = 1000;
 
-/** After this many refused calls, a probe may be sent before the open time has passed. */
+/** After this many refused calls, a probe may be sent early: as soon as the shortest open time has passed. */
 const REFUSALS_A_ROUND = 100;
 
-/** A probe without a result has failed after this time at the latest. So no breaker stays half-open for ever. */
+/**
+ * After this time at the latest, a probe (a trial call) without a result counts as failed. Otherwise a lost
+ * probe could keep the breaker half-open forever.
+ */
 const LEASE_MAX_MS = 600_000;
 
 /**
- * Stops calling a target that is failing. After a while it sends a few calls as probes, until the target succeeds
- * again.
+ * Stops calling a target that is failing. After a while it admits a few trial calls (probes), and closes
+ * again when they succeed.
  *
- * Each admitted call gets a number, its ticket. A result that arrives after the state has changed has an old ticket and
- * is ignored. All calls while closed share one ticket, so a call without a result blocks nothing.
+ * Each admitted call gets a number, its ticket. A result that arrives after the state has changed has an old
+ * ticket and is ignored. All calls while closed share one ticket, so a call that never ends blocks nothing.
  *
- * Only a failed or slow call opens the breaker. The answer that the target is full is a failure only for
- * `consecutive`, not for `failureRatio`: a full target still serves other calls.
+ * Only a failed or slow call opens the breaker. If the target answers that it is full, this counts as a
+ * failure for `consecutive` but not for `failureRatio`, because a full target still serves other calls.
  *
- * The open time is a quarter of the time that the target has been failing, within `openForMs`, times a random factor
- * from 0.5 to 1. So a breaker makes an outage at most a quarter longer, and probes a long outage seldom. (For a server
- * that is up and down for 5 s in turn, this rule serves 46 % of the calls; doubling the open time serves 17 %.) After
- * 100 refused calls, a probe may be sent as soon as the shortest open time has passed.
+ * The open time is a quarter of the time that the target has been failing, within `openForMs`, times a random
+ * factor from 0.5 to 1. So a breaker makes an outage at most a quarter longer, and sends few probes during a
+ * long outage. (For a server that is up and down for 5 s in turn, this rule serves 46 % of the calls;
+ * doubling the open time serves 17 %.) After 100 refused calls, a probe may be sent as soon as the shortest
+ * open time has passed.
  *
  * There is no timer: each method first makes the changes of state that are due.
  */
 export class Breaker {
-  /** Called at each change of state. `at` is when the new state began. */
+  /** Called at each change of state. `at` is the time when the new state began. */
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
   /**
-   * If set, returns the ms above which a call is slow, instead of `slowOverMs`. It is called only for calls longer than
-   * 1 s.
+   * If set, it replaces `slowOverMs` for calls longer than 1 s: it returns the ms above which a call is slow.
    */
   slowOver: (() => number) | undefined = undefined;
-  /** How many calls and probes succeeded so far. Results with an old ticket are not counted. */
+  /**
+   * How many calls and probes have succeeded. Results with an old ticket (from before a change of state) are
+   * not counted.
+   */
   succeeded = 0;
-  /** How many calls and probes failed so far, including slow probes and probes without a result. */
+  /** How many calls and probes have failed, including slow probes and probes without a result. */
   failed = 0;
 
   readonly #settings: BreakerSettings;
@@ -110,7 +142,7 @@ export class Breaker {
   #forcedBecause: string | undefined = undefined;
   #changedAt = 0;
   #cause: BreakerCause | undefined = undefined;
-  /** The ticket of all calls while closed; NONE in the other states. */
+  /** The ticket that all calls share while the breaker is closed; NONE in the other states. */
   #ticket = 0;
   #serial = 0;
   #inARow = 0;
@@ -118,11 +150,11 @@ export class Breaker {
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
-  /** The earliest time for a probe, however many calls were refused. */
+  /** The earliest time at which a probe may be sent, however many calls were refused. */
   #soonestAt = 0;
   #turnedAway = 0;
   #successes = 0;
-  /** The ticket of each probe in flight, with the time at which the probe is given up as failed. */
+  /** The tickets of the probes in flight, each with the time at which the probe counts as failed. */
   readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
@@ -150,7 +182,9 @@ export class Breaker {
     return this.#failingSince;
   }
 
-  /** When the state last changed, or when the breaker was last forced; 0 if neither has happened. */
+  /**
+   * When the state last changed, or when `force` last changed the forced state; 0 if neither has happened.
+   */
   get changedAt(): number {
     return this.#changedAt;
   }
@@ -172,8 +206,8 @@ export class Breaker {
   }
 
   /**
-   * Returns a ticket, or −1 when the call must not be sent. A probe counts as failed if it has no result after
-   * `leaseMs`.
+   * Admits a call: returns its ticket, or −1 if the call must not be sent. A probe without a result counts as
+   * failed after `leaseMs`.
    */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
@@ -184,7 +218,7 @@ export class Breaker {
     return this.#ticket < 0 && !this.#hasRoom(now);
   }
 
-  /** How many calls would be admitted now; Infinity while closed. */
+  /** Returns how many calls would be admitted now; Infinity while closed. */
   room(now: number): number {
     if (this.isClosed) return Infinity;
     return this.#hasRoom(now) ? this.#settings.probes - this.#probes.size : 0;
@@ -196,7 +230,8 @@ export class Breaker {
   }
 
   /**
-   * Counts the result of a call. A result with an old ticket is ignored. `full`: the target answered that it is full.
+   * Counts the result of a call. A result with an old ticket (from before a change of state) is ignored.
+   * `full`: the target answered that it is full.
    */
   settle(now: number, ticket: number, failed: boolean, durationMs: number, full = false): void {
     const slow = durationMs > this.#slowOverMs(durationMs);
@@ -215,22 +250,25 @@ export class Breaker {
     this.#takes(now, ticket);
   }
 
-  /** Returns when to ask again: `now` if a call would be admitted, Infinity while forced open. */
+  /** Returns when a call may be admitted: `now` if one would be admitted now, Infinity while forced open. */
   reopensAt(now: number): number {
     if (!this.refuses(now)) return now;
     if (this.#forced) return Infinity;
     return this.#state === 'open' ? this.#reopensAt : this.#firstLeaseEnd();
   }
 
-  /** Returns `half-open` once the open time has passed. `onChange` is called later, with the first probe. */
+  /**
+   * Returns the state at `now`. It is `half-open` as soon as the open time has passed, but `onChange` is
+   * called only when the first probe is admitted.
+   */
   state(now: number): BreakerState {
     const hasRoom = this.#hasRoom(now);
     return hasRoom && this.#state === 'open' ? 'half-open' : this.#state;
   }
 
   /**
-   * Keeps the breaker open or closed until `force(undefined)`. While it is forced closed, calls are still counted. When
-   * a breaker is no longer forced open, it admits a probe immediately.
+   * Keeps the breaker open or closed until `force(undefined)`. While it is forced closed, calls are still
+   * counted. After `force(undefined)`, a breaker that was forced open admits a probe immediately.
    */
   force(to: 'open' | 'closed' | undefined, now: number, because?: string): void {
     if (to !== this.#forced) this.#changedAt = now;
@@ -258,8 +296,8 @@ export class Breaker {
   }
 
   /**
-   * Restores a snapshot without calling `onChange`, and forgets probes in flight. To account for the time since the
-   * snapshot was saved, subtract that time from `now`.
+   * Restores a snapshot. It does not call `onChange`, and it forgets the probes in flight. If time has passed
+   * since the snapshot was saved, subtract that time from `now`.
    */
   restore(snapshot: BreakerSnapshot, now: number): void {
     this.#probes.clear();
@@ -311,8 +349,8 @@ export class Breaker {
   }
 
   /**
-   * Whether chance alone may explain this row of failures. With 1,000 calls a second of which a third fail, 5 failures
-   * in a row are normal, and 26 are not.
+   * Whether chance alone may explain the failures in a row. With 1,000 calls a second of which a third fail,
+   * 5 failures in a row are normal and 27 are not (with the default settings).
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;
@@ -347,7 +385,10 @@ export class Breaker {
     return this.#probes.delete(ticket);
   }
 
-  /** Opens the breaker if a probe has no result in time. Restarts the open time if the clock went back. */
+  /**
+   * Makes the changes that are due. If a probe has no result in time, the breaker opens again. If the clock
+   * has gone back, the open time starts again.
+   */
   #catchUp(now: number): void {
     const wentBack = now < this.#reopensAt - this.#openForMs;
     if (wentBack) this.#reopensAt = now + this.#openForMs;

@@ -1,51 +1,65 @@
 import { SlidingCounts } from './sliding-counts.ts';
 import { StartCredit } from './start-credit.ts';
 
-/** How many retries a window of calls pays for. `ratio` 0.2 is one retry for five calls. */
+/** How many retries a budget allows. A `ratio` of 0.2 allows one retry for five calls. */
 export interface BudgetSettings {
-  /** How many tokens a success adds. A retry costs one token. */
+  /** How many tokens each success adds. A retry costs one token. */
   readonly ratio: number;
   /** The budget holds at most `ratio` × the operations that began in this time. */
   readonly windowMs: number;
-  /** The most attempts of one operation. A new budget starts with `attempts − 1` tokens, which expire. */
+  /**
+   * The most attempts of one operation. A new budget starts with `attempts − 1` tokens (at most 100), which
+   * expire.
+   */
   readonly attempts: number;
 }
 
-/** The saved state of a budget, as plain JSON. Times are relative, and tokens are in millionths. */
+/**
+ * The saved state of a budget, as plain JSON. Times are relative to the time of saving, and tokens are in
+ * millionths.
+ */
 export interface BudgetSnapshot {
   readonly earned: number;
   readonly floor: number;
   readonly free: number;
   readonly credit: number;
-  /** Ms until the tokens of a new budget expire; null while that is not known yet. */
+  /** Ms until the tokens that a new budget starts with expire; null if their time has not begun. */
   readonly creditLeftMs: number | null;
   readonly firstTries: readonly number[];
 }
 
-/** Tokens are counted in millionths, so that ten successes at a ratio of 0.1 make exactly one token. */
+/** Tokens are counted in millionths, so that ten successes with a ratio of 0.1 add exactly one token. */
 const TOKEN = 1_000_000;
 
 /** The most tokens that a new budget starts with. */
 const CREDIT_MAX = 100;
-/** The minimum size of the bucket never grows above this many tokens. */
+/** The minimum size of the bucket grows at most to this many tokens. */
 const FLOOR_MAX = 10;
-/** A successful retry raises the minimum size of the bucket by this. A failed retry lowers it by as much. */
+/**
+ * A successful retry raises the minimum size of the bucket by this amount, and a failed retry lowers it by
+ * the same amount.
+ */
 const FLOOR_STEP = TOKEN / 2;
-/** A success at the first attempt removes this share of what the minimum size has above one token. */
+/**
+ * Each success at the first attempt shrinks the minimum size of the bucket towards one token, by this share
+ * of the difference.
+ */
 const FADE = 0.01;
-/** All retries together are at most this share of the first attempts. */
+/** All retries together are at most this share of the number of first attempts. */
 const RETRIES_MAX = 0.3;
 
 /**
- * Limits the retries that a caller adds to its own traffic, with a bucket of tokens. A "first try" is the first attempt
- * of an operation.
+ * Limits the retries that a caller adds to its own traffic. It is a bucket of tokens. A "first try" is the
+ * first attempt of an operation.
  *
- * 1. A success adds `ratio` of a token, and a failed retry costs one. In an outage nothing succeeds, so only the tokens
- *    in the bucket are spent: at most `ratio` × the first tries in the window, or one.
- * 2. A retry that succeeds is free, unless the failure before it may mean overload. Free retries are at most `2 ×
- *    ratio` of the first tries, and all retries together at most 30 %.
- * 3. The bucket has a minimum size, so that small clients can retry too. This size grows from one token to `attempts −
- *    1` while retries succeed, and shrinks otherwise. The balance may fall below zero by this growth (the overdraft).
+ * 1. A success adds `ratio` of a token, and a failed retry takes one token. In an outage nothing succeeds, so
+ *    only the tokens in the bucket can be spent: at most `ratio` × the first tries in the window, or one
+ *    token.
+ * 2. A retry that succeeds is free, unless the failure before it may mean overload. Free retries are at most
+ *    `2 × ratio` of the first tries, and all retries together are at most 30 %.
+ * 3. The bucket has a minimum size, so that clients with few calls can retry too. While retries succeed, this
+ *    size grows from one token to `attempts − 1` (at most 10); otherwise it shrinks. The balance may fall
+ *    below zero by as much as this size has grown (the overdraft).
  */
 export class RetryBudget {
   /** Only `resize` changes the settings. */
@@ -57,9 +71,9 @@ export class RetryBudget {
   #earned = 0;
   /** The minimum size of the bucket, in millionths of a token. */
   #floor = TOKEN;
-  /** How many more successful retries are free, in millionths. Each first try adds to this number. */
+  /** How many more successful retries are free, in millionths. Each first try increases this number. */
   #free: number;
-  /** Postpaid retries in flight: they cost a token only if they fail. */
+  /** How many postpaid retries are in flight. A postpaid retry costs a token only if it fails. */
   #pending = 0;
 
   constructor(settings: BudgetSettings) {
@@ -76,11 +90,14 @@ export class RetryBudget {
     );
   }
 
-  /** Reports that an operation begins. Do not call it for retries or hedges (second attempts). */
+  /**
+   * Reports that an operation begins. Do not call it for retries or for hedges (second attempts in parallel).
+   */
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops tokens above the current limit. Otherwise a later burst, which raises the limit, could use them.
+    // Drops the tokens above the current limit. Otherwise they could be used after a later burst of calls has
+    // raised the limit.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
@@ -95,8 +112,8 @@ export class RetryBudget {
   }
 
   /**
-   * Charges a retry: now, or only if it fails (`postpaid`). Check `tokens` first, and report the end to exactly one of
-   * the next three methods.
+   * Charges a retry: one token now, or with `postpaid` one token only if it fails. Check `tokens` before.
+   * When the retry ends, call exactly one of `retrySucceeded`, `retryFailed` and `retryDropped`.
    */
   startRetry(now: number, postpaid: boolean): void {
     if (postpaid) this.#pending++;
@@ -127,26 +144,27 @@ export class RetryBudget {
     this.#floor = Math.max(TOKEN, this.#floor - FLOOR_STEP);
   }
 
-  /** Reports that a retry that was charged is not sent. */
+  /** Reports that a retry was charged with `startRetry` but is not sent. */
   retryDropped(postpaid: boolean): void {
     if (postpaid) this.#pending--;
     else this.refund(1);
   }
 
-  /** The tokens that can pay for a retry. Can be negative. */
+  /** Returns how many tokens can pay for a retry. The number can be negative. */
   tokens(now: number, postpaid = false): number {
     this.#firstTries.turn(now);
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // Postpaid retries in flight first use the overdraft (how far the balance may fall below zero), then the tokens.
-    // Start credit reduces the overdraft, so that both together stay within `#floorMax`.
+    // Each postpaid retry in flight may still cost a token. It uses the overdraft first (how far the balance
+    // may fall below zero), then the tokens. Start credit reduces the overdraft, so that both together are at
+    // most `#floorMax`.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
   }
 
-  /** The most tokens that the budget may hold now. It follows the traffic. */
+  /** Returns the most tokens that the budget may hold now. More traffic raises this limit. */
   tokensMax(now: number): number {
     this.#firstTries.turn(now);
     return this.#limit() / TOKEN;
@@ -165,8 +183,8 @@ export class RetryBudget {
   }
 
   /**
-   * Takes `cost` tokens, first from the start credit, because the start credit expires. The balance may become
-   * negative, down to a fixed limit.
+   * Takes `cost` tokens. Those of the start credit are taken first, because they expire. The balance may
+   * become negative, down to a fixed limit.
    */
   spend(now: number, cost: number): void {
     this.tokens(now);
@@ -187,7 +205,7 @@ export class RetryBudget {
     return this.#firstTries.total(0) === 0;
   }
 
-  /** Changes the settings. Earned tokens are kept, up to the new limit. */
+  /** Changes the settings. Tokens that were earned are kept, up to the new limit. */
   resize(now: number, settings: BudgetSettings): this {
     const snapshot = this.save(now);
     const creditMax = this.#credit.max;
@@ -215,7 +233,10 @@ export class RetryBudget {
     };
   }
 
-  /** Restores a snapshot. Its start credit is restored up to this budget's own maximum. */
+  /**
+   * Restores a snapshot. If the snapshot has more start credit than this budget allows, only the allowed part
+   * is restored.
+   */
   restore(snapshot: BudgetSnapshot, now: number): void {
     this.#firstTries.restore(snapshot.firstTries, now);
     this.#earned = snapshot.earned;

@@ -1,31 +1,32 @@
-/** The results of `enter`: refused, waiting in the queue, or admitted. */
+/** A result of `enter`: the call is refused, because all permits are in use and the queue is full. */
 export const FULL = 0;
-/** The call waits for a place. */
+/** A result of `enter`: the call waits in the queue for a permit. */
 export const QUEUED = 1;
-/** The call may go on now, and must release its place. */
+/** A result of `enter`: the call has a permit and may run. It must call `leave` when it ends. */
 export const ADMITTED = 2;
 
 /**
- * A call that can wait for a permit. It is its own list node, so that queueing allocates nothing. Once queued, exactly
- * one of its methods is called, unless `abandon` removes it.
+ * A call that can wait for a permit. The object is also the list node of the queue, so that queueing
+ * allocates no memory. After the call is queued, exactly one of its three methods is called, unless `abandon`
+ * removes it.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
   readonly priority: number;
-  /** From this time on, the call expires instead of being admitted. */
+  /** From this time on, the call must not be admitted: it expires. */
   readonly expiresAt: number;
-  /** The neighbours in the queue, written by the bulkhead. Undefined while not queued. */
+  /** The neighbours in the queue. The bulkhead sets them; they are undefined while the call is not queued. */
   ahead: Waiter | undefined;
   behind: Waiter | undefined;
   /** Called when the call gets a permit. */
   admitted(now: number): void;
-  /** Called when `expiresAt` has passed in the queue. */
+  /** Called when the call has waited in the queue until `expiresAt`. */
   expired(now: number): void;
-  /** Called when the queue is full and a call with a higher priority takes this place. */
+  /** Called when the queue is full and a call with a higher priority takes this call's place in it. */
   displaced(now: number): void;
 }
 
-/** How many calls run at the same time, and how many wait. `reserved` places are for critical calls alone. */
+/** How many calls may run at the same time, and how many may wait in the queue. */
 export interface BulkheadSettings {
   readonly concurrent: number;
   readonly queueMax: number;
@@ -34,19 +35,22 @@ export interface BulkheadSettings {
 }
 
 /**
- * Limits the calls in flight, with a bounded queue. The queue is ordered by priority, then by arrival. When it is full,
- * a call with a higher priority displaces the newest call of the lowest priority.
+ * Limits the calls in flight. Further calls wait in a bounded queue, ordered by priority, then by arrival.
+ * When the queue is full, a call with a higher priority displaces the newest call of the lowest priority.
  *
- * The bulkhead has no timer. It notices an expired call only when the queue is full or when that call is next. To react
- * earlier, set an alarm and call `abandon`.
+ * The bulkhead has no timer. It notices that a queued call has expired only when the queue is full or when
+ * that call is next. To react earlier, set a timer and call `abandon`.
  */
 export class Bulkhead {
-  /** The permits in use. They exceed the limits only after `resize` has lowered the limits. */
+  /** The number of permits in use. It exceeds the limit only after `resize` has lowered the limit. */
   inFlight = 0;
   queued = 0;
-  /** How many permits were taken back from calls that did not end in time. */
+  /** How many permits `forfeit` has taken back from calls that did not end in time. */
   zombies = 0;
-  /** True: the newest call of each priority is served first, which is better during overload. */
+  /**
+   * True: of each priority, the newest call is served first. This is better during overload, when the oldest
+   * calls are answered too late.
+   */
   newestFirst = false;
 
   #settings: BulkheadSettings;
@@ -63,7 +67,7 @@ export class Bulkhead {
     return this.#settings;
   }
 
-  /** Takes a permit if one is free and no queued call comes first. */
+  /** Takes a permit if one is free and no queued call must be served before this call. */
   tryEnter(priority = 1): boolean {
     if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
     if (this.inFlight >= this.#permits(priority)) return false;
@@ -71,7 +75,10 @@ export class Bulkhead {
     return true;
   }
 
-  /** Takes a permit or a place in the queue. Returns ADMITTED, QUEUED or FULL, and calls no method of `waiter`. */
+  /**
+   * Takes a permit, or a place in the queue. Returns ADMITTED, QUEUED or FULL. It calls no method of
+   * `waiter`.
+   */
   enter(now: number, waiter: Waiter): number {
     if (this.tryEnter(waiter.priority)) return ADMITTED;
     const { queueMax } = this.#settings;
@@ -84,13 +91,14 @@ export class Bulkhead {
     if (displaced) this.#remove(displaced);
     const fits = this.queued < queueMax;
     if (fits) this.#append(waiter);
-    // Waiters are called last, when the queue is consistent, because they may call the bulkhead again.
+    // The methods of waiters are called last, when the queue is consistent, because they may call the
+    // bulkhead again.
     for (const each of expired) each.expired(now);
     displaced?.displaced(now);
     return fits ? QUEUED : FULL;
   }
 
-  /** Gives a permit back, and admits the next queued call. */
+  /** Returns a permit, and admits the next queued call. */
   leave(now: number): void {
     if (this.inFlight > 0) this.inFlight--;
     if (this.queued > 0) this.#serve(now);
@@ -109,13 +117,16 @@ export class Bulkhead {
     return true;
   }
 
-  /** Changes the limits. Calls keep their permits and places, so lower limits take effect as calls end. */
+  /**
+   * Changes the limits. Calls keep their permits and their places in the queue, so lower limits take effect
+   * as calls end.
+   */
   resize(now: number, settings: BulkheadSettings): void {
     this.#settings = settings;
     this.#serve(now);
   }
 
-  /** The waiter of a priority that was queued first. */
+  /** Returns the waiter of this priority that was queued first. */
   oldest(priority: number): Waiter | undefined {
     const end = this.#ends[priority]!;
     return end.behind === end ? undefined : end.behind;
@@ -127,7 +138,8 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // `admitted` may call `leave`. Then this loop serves the next call, without recursion.
+    // `waiter.admitted` below may call `leave`, which calls this method again. Then the loop that is already
+    // running serves the next call, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {

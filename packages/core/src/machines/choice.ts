@@ -8,13 +8,15 @@ export interface Candidate {
   refuses(now: number): boolean;
 }
 
-/** After how many failures in a row a target is avoided, and for how long, in ms. */
+/** When a target is ejected (not chosen for a while), and for how long. */
 export interface ChoiceSettings {
-  /** After this many failures in a row a target is ejected (not chosen for a while), unless most others fail too. */
+  /**
+   * After this many failures in a row a target is ejected, unless most of the other targets are failing too.
+   */
   readonly consecutive: number;
   /**
-   * The first ejection lasts `first` ms, and each further ejection twice as long, up to `most`. Random jitter shortens
-   * an ejection by at most half.
+   * The first ejection lasts `first` ms, the second twice as long, the third three times as long, up to
+   * `most`. Random jitter shortens an ejection by at most half.
    */
   readonly ejectForMs: readonly [first: number, most: number];
 }
@@ -27,27 +29,32 @@ const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
 /**
- * SHARE_ON_TRIAL is the share of successes that a target starts with after an ejection. When the share rises above
- * SHARE_WELL, the number of ejections is reset to 0.
+ * SHARE_ON_TRIAL is the share of successes that a target is given after an ejection. When the share rises
+ * above SHARE_WELL, the target counts as healthy, and its number of ejections is reset to 0.
  */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/** A target is ejected when its share of successes is this far below the mean of the others. */
+/**
+ * A target is ejected if its share of successes is at least this much below the mean share of the other
+ * targets.
+ */
 const GAP = 0.3;
 
-/** How much recent failures raise the cost of a target. Their weight falls to 0 within FORGIVEN_MS. */
+/**
+ * How much recent failures raise the cost of a target. The effect of a failure falls to 0 within FORGIVEN_MS.
+ */
 const PENALTY = 10;
 const FORGIVEN_MS = 30_000;
 
 const DRAWS = 3;
 
-/** How well a target has answered lately. A refusal is a failure, even if it is quick. */
+/** How well a target has answered lately. A refusal by the target counts as a failure, even if it is fast. */
 export class TargetHealth {
   ejectedUntil = -Infinity;
-  /** Ejections since the share of successes was last above SHARE_WELL. */
+  /** The number of ejections since the share of successes was last above SHARE_WELL. */
   ejections = 0;
-  /** A moving average of successes, from 0 to 1. */
+  /** The share of calls that succeeded, from 0 to 1, as a moving average. */
   share = 1;
   inARow = 0;
   #latencyMs = 0;
@@ -55,8 +62,8 @@ export class TargetHealth {
   #failedAt = -Infinity;
 
   /**
-   * Reports the result of a call. A failure never lowers the latency. Results that arrive during an ejection are
-   * ignored.
+   * Reports the result of a call. A fast failure does not lower the latency. Results that arrive during an
+   * ejection are ignored.
    */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
@@ -70,7 +77,7 @@ export class TargetHealth {
     if (!ok) this.#failedAt = now;
   }
 
-  /** Ejects the target: it is not chosen until `until`. Afterwards its latency is unknown. */
+  /** Ejects the target: it is not chosen before `until`. Its latency is forgotten. */
   eject(until: number): void {
     this.ejectedUntil = until;
     this.ejections++;
@@ -81,8 +88,8 @@ export class TargetHealth {
   }
 
   /**
-   * The moving average of the latency; 0 while unknown. It falls while no call ends, so that a slow target is tried
-   * again.
+   * Returns the moving average of the latency; 0 if it is unknown. The value falls while no call ends, so
+   * that a slow target is tried again.
    */
   latencyMs(now: number): number {
     const idleSeconds = this.inARow > 0 ? 0 : Math.max(0, now - this.#settledAt) / 1000;
@@ -91,20 +98,21 @@ export class TargetHealth {
 
   /** Returns a factor for the cost of this target. It is 1 if the target has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // The time is measured from the last failure, not from the last call. Otherwise calls to a recovered target would
-    // renew the penalty.
+    // `fresh` depends on the last failure, not on the last call. Otherwise each call to a recovered target
+    // would renew the penalty.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
 }
 
 /**
- * Chooses a target: draws two at random and takes the one with the lower cost. The cost is latency × calls in flight ×
- * a penalty for recent failures. So callers do not all choose the same target.
+ * Chooses a target: draws two at random and takes the one with the lower cost. The cost is latency × calls in
+ * flight × a penalty for recent failures. Because of the random draw, callers do not all choose the same
+ * target.
  *
- * A target that fails much more than the others is ejected (not chosen) for a while. At most half of the targets are
- * ejected, and none when all fail alike: that is an outage. After an ejection, the first failure ejects the target
- * again, for longer.
+ * A target that fails much more than the others is ejected (not chosen) for a while. At most half of the
+ * targets are ejected. None is ejected when all fail alike, because that is an outage. After an ejection, the
+ * first failure ejects the target again, for longer.
  */
 export class Choice<T extends Candidate> {
   readonly #settings: ChoiceSettings;
@@ -116,8 +124,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Chooses a target that does not refuse calls, if possible one that is not ejected and not in `tried`. It never
-   * chooses one in `refused`. Returns undefined if none is left.
+   * Chooses a target whose breaker does not refuse calls. It prefers targets that are not ejected and not in
+   * `tried`, and never chooses one in `refused`. Returns undefined if no target is left.
    */
   choose(all: readonly T[], now: number, tried?: Known<T>, refused?: Known<T>): T | undefined {
     for (let leniency = tried ? 0 : 1; leniency <= 2; leniency++) {
@@ -130,8 +138,9 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Draws a random target that fits. After DRAWS misses, takes the next in the list that fits. `leniency` 1 also allows
-   * targets in `tried`, 2 also ejected ones.
+   * Draws a random target that is allowed. After DRAWS draws without success, takes the next allowed target
+   * in the list. `leniency` 0 excludes ejected targets and those in `tried`, 1 excludes only ejected ones, 2
+   * allows both.
    */
   #draw(
     all: readonly T[],
@@ -153,7 +162,9 @@ export class Choice<T extends Candidate> {
     return undefined;
   }
 
-  /** Whether a candidate is ejected. Ejects it first if its failures since the last call are reason enough. */
+  /**
+   * Whether a candidate is ejected. If it has failed often enough since the last check, it is ejected first.
+   */
   isEjected({ health }: T, all: readonly T[], now: number): boolean {
     return now < health.ejectedUntil || (health.inARow > 0 && this.#tryEject(health, all, now));
   }
@@ -183,7 +194,8 @@ export class Choice<T extends Candidate> {
 function isBetter(one: Candidate, other: Candidate, now: number): boolean {
   const ones = one.health.latencyMs(now);
   const others = other.health.latencyMs(now);
-  // An unknown latency is assumed to equal the other one. So a new target gets a fair share of calls.
+  // If the latency of one target is unknown, that of the other is used. So a new target gets a fair share of
+  // the calls.
   return cost(one, ones || others || 1, now) < cost(other, others || ones || 1, now);
 }
 

@@ -1,20 +1,23 @@
-/** A queue in which calls wait longer than `targetMs` for a whole `intervalMs` drops some of them. */
+/** When a queue counts as overloaded: if calls wait longer than `targetMs` for a whole `intervalMs`. */
 export interface CodelSettings {
-  /** A wait in the queue up to this is always acceptable. */
+  /** Waits in the queue up to this time are always acceptable. */
   readonly targetMs: number;
-  /** How long waits may stay above `targetMs`. Choose more than the length of a normal burst. */
+  /**
+   * How long the waits may stay above `targetMs` before the queue is overloaded. Choose more than the length
+   * of a normal burst.
+   */
   readonly intervalMs: number;
 }
 
 /**
- * Recognises a queue that does not drain: its longest wait was above the target for a whole interval (the CoDel
- * algorithm).
+ * Recognises an overloaded queue with the CoDel algorithm: the longest wait stays above the target for a
+ * whole interval, so the queue does not drain.
  *
- * While the queue does not drain, serve the newest call first, and drop calls for which `drops` is true. Older calls
- * would be answered too late anyway.
+ * While the queue is overloaded, serve the newest call first, and drop calls for which `drops` is true. These
+ * old calls would be answered too late anyway.
  */
 export class Codel {
-  /** True: the queue did not drain in the last interval. */
+  /** True: the longest wait was above the target during the whole last interval. */
   overloaded = false;
 
   readonly #settings: CodelSettings;
@@ -26,8 +29,8 @@ export class Codel {
   }
 
   /**
-   * Reports the longest wait in the queue; 0 when it is empty. Call it whenever a call arrives or starts. After an
-   * interval without a report, the measurement starts anew.
+   * Reports the longest current wait in the queue; 0 if the queue is empty. Call it whenever a call arrives
+   * or starts. After an interval without a report, the measurement starts again.
    */
   observe(now: number, longestWaitMs: number): void {
     const { targetMs, intervalMs } = this.#settings;
@@ -38,7 +41,7 @@ export class Codel {
     } else this.#leastMs = Math.min(this.#leastMs, longestWaitMs);
   }
 
-  /** Whether to drop a call that has waited `waitedMs`. */
+  /** Whether to drop a queued call that has waited for `waitedMs`. */
   drops(waitedMs: number): boolean {
     return this.overloaded && waitedMs > 2 * this.#settings.targetMs;
   }

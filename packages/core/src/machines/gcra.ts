@@ -1,23 +1,24 @@
 export interface Rate {
   readonly ratePerMs: number;
-  /** The cost that may pass without a wait after an idle time. */
+  /** The total cost that may pass at once after an idle time. */
   readonly burst: number;
 }
 
 /**
- * Returns the ms to wait before `cost` may pass; Infinity if `cost` is above the burst.
+ * Returns the ms to wait before a call with this `cost` may pass; Infinity if `cost` is above the burst.
  *
- * `tat` (theoretical arrival time) is the whole state of the limit, so a server stores one number for each key. It is
- * the time at which the admitted cost would be used up at this rate, and 0 at first.
+ * `tat` (theoretical arrival time) is the whole state of the limit, so a server stores only one number for
+ * each key. It is the time at which the cost admitted so far would be used up at this rate. It starts at 0.
  */
 export function gcraWait(rate: Rate, tat: number, now: number, cost: number): number {
   if (cost > rate.burst) return Infinity;
   const waitMs = Math.max(tat, now) - now - (rate.burst - cost) / rate.ratePerMs;
-  // Sums of fractions are inexact, so a wait of less than a thousandth of an interval is rounded to 0.
+  // Sums of fractions are inexact. So a wait of less than a thousandth of the time for one call is rounded to
+  // 0.
   return waitMs * rate.ratePerMs < 0.001 ? 0 : waitMs;
 }
 
-/** Returns the new `tat` after `cost` was admitted. */
+/** Returns the new `tat` (theoretical arrival time) after a call with this `cost` was admitted. */
 export function gcraTake(rate: Rate, tat: number, now: number, cost: number): number {
   return Math.max(tat, now) + cost / rate.ratePerMs;
 }
@@ -32,8 +33,8 @@ export class Gcra {
   }
 
   /**
-   * Takes `cost` and returns the ms to wait before the call. If the wait is longer than `maxWaitMs`, it takes nothing
-   * and returns −1. A cost that was taken cannot be given back.
+   * Admits a call with this `cost` and returns the ms to wait before making it. If the wait would be longer
+   * than `maxWaitMs`, nothing is admitted and the result is −1. An admitted cost cannot be returned.
    */
   reserve(now: number, maxWaitMs: number, cost = 1): number {
     const waitMs = this.peek(now, cost);
@@ -42,12 +43,15 @@ export class Gcra {
     return waitMs;
   }
 
-  /** Returns the ms that a call would have to wait now; Infinity if `cost` is above the burst. */
+  /**
+   * Returns the ms that a call with this `cost` would have to wait now; Infinity if `cost` is above the
+   * burst.
+   */
   peek(now: number, cost = 1): number {
     return gcraWait(this.rate, this.tat, now, cost);
   }
 
-  /** Returns the cost that may pass now without a wait. It can have a fraction. */
+  /** Returns how much cost may pass now without a wait. The number can have a fraction. */
   tokens(now: number): number {
     return Math.max(0, this.rate.burst - Math.max(0, this.tat - now) * this.rate.ratePerMs);
   }

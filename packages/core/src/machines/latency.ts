@@ -1,18 +1,24 @@
 /**
- * Durations are counted in 16 buckets for each doubling, from 16 µs to 36 min. The middle of a bucket differs from each
- * duration in the bucket by about 3 % at most.
+ * Durations are counted in buckets from 16 µs to 36 min, with 16 buckets for each doubling. A duration
+ * differs by at most about 3 % from the middle of its bucket.
  */
 const BUCKETS = 432;
 const LEAST_US = 16;
 const MOST_US = 0x7fffffff;
 
-/** Quantiles cover the latest two generations of samples. A generation ends after this many samples or this time. */
+/**
+ * Samples are kept in two generations, and quantiles cover both. A new generation starts after this many
+ * samples or this time, and the older one is dropped.
+ */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;
 
 const RECENT_WEIGHT = 0.1;
 
-/** A computed quantile is reused for the next `samples / KEPT_RATIO` samples, at most KEPT_MAX. */
+/**
+ * A computed quantile is reused until `samples / KEPT_RATIO` more samples are recorded, or KEPT_MAX if that
+ * is fewer.
+ */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;
 
@@ -22,7 +28,10 @@ interface Kept {
   until: number;
 }
 
-/** The durations of recent calls. Quantiles are exact to 5 %. Durations above 36 min are recorded as 36 min. */
+/**
+ * The durations of recent calls. Quantiles are accurate to 5 %. Durations above 36 min are recorded as 36
+ * min.
+ */
 export class Latency {
   /** A moving average over about the last ten samples; 0 before the first. */
   recent = 0;
@@ -57,7 +66,10 @@ export class Latency {
     this.recent = this.#recorded++ === 0 ? ms : this.recent + (ms - this.recent) * RECENT_WEIGHT;
   }
 
-  /** The ms within which a share `q` of the calls ended; 0 without samples. The value may be slightly out of date. */
+  /**
+   * Returns the ms within which the share `q` of the calls ended; 0 without samples. The value may be
+   * slightly out of date.
+   */
   quantile(q: number): number {
     const kept = this.#keptFor(q);
     if (this.#recorded >= kept.until) {
@@ -70,7 +82,8 @@ export class Latency {
   #keptFor(q: number): Kept {
     for (const kept of this.#kept) if (kept.q === q) return kept;
     const kept = { q, ms: 0, until: 0 };
-    // A policy uses three or four quantiles. The limit of 8 bounds the memory for other callers.
+    // A policy uses three or four quantiles. At most 8 are kept, so that other callers cannot use much
+    // memory.
     if (this.#kept.push(kept) > 8) this.#kept.shift();
     return kept;
   }
@@ -89,7 +102,8 @@ export class Latency {
     this.#olderCounts = this.#counts;
     this.#olderSamples = this.#samples;
     this.#olderLongest = this.#longest;
-    // If GENERATION_MS have passed since the end of the last generation, its samples are too old as well.
+    // The last generation ended more than GENERATION_MS ago. So its samples are too old as well, and are
+    // dropped.
     if (now >= this.#endsAt + GENERATION_MS) {
       this.#olderCounts.fill(0);
       this.#olderSamples = 0;

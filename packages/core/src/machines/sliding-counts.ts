@@ -1,10 +1,10 @@
 const ROWS = 10;
 
 /**
- * Counts over a sliding window, in a circular buffer of rows. Each column is one counter.
+ * Counters over a sliding window, in a circular buffer of rows. Each column is one counter.
  *
- * If the window is a time, each row covers a tenth of it, so the counts cover nine to ten tenths of the window. If the
- * window is a number of calls, each row is one call. If the clock steps back, the newest row is used.
+ * If the window is a time, each row covers a tenth of it, so the counts cover 90 to 100 % of the window. If
+ * the window is a number of calls, each row is one call. If the clock goes back, the newest row is used.
  */
 export class SlidingCounts {
   readonly #cells: Int32Array;
@@ -14,7 +14,7 @@ export class SlidingCounts {
   /** The index in `#cells` of the first cell of the newest row. */
   #at = 0;
   #index = -Infinity;
-  /** When the newest row ends. −Infinity if each call is a row. */
+  /** When the newest row ends; −Infinity if the window is a number of calls. */
   #endsAt = -Infinity;
 
   /** `calls` above 0: the window is this number of calls, and `windowMs` is ignored. */
@@ -24,7 +24,10 @@ export class SlidingCounts {
     this.#rowMs = calls > 0 ? 0 : windowMs / ROWS;
   }
 
-  /** Drops old rows. If the window is a number of calls, `turn` starts a new row, so call it once per call. */
+  /**
+   * Drops rows that are too old. If the window is a number of calls, it also starts a new row, so call it
+   * once per call.
+   */
   turn(now: number): void {
     if (now >= this.#endsAt) this.#move(now);
   }
@@ -35,12 +38,15 @@ export class SlidingCounts {
     this.#totals[column]!++;
   }
 
-  /** Returns the sum of a column over all rows of the window. Call `turn` first: it drops the rows that are too old. */
+  /**
+   * Returns the sum of a column over all rows of the window. Call `turn` before, because it drops the rows
+   * that are too old.
+   */
   total(column: number): number {
     return this.#totals[column]!;
   }
 
-  /** Returns the sums of all columns now, without starting a row for a call. */
+  /** Returns the sums of all columns. Unlike `turn`, it never starts a new row for a call. */
   totals(now: number): readonly number[] {
     if (this.#rowMs > 0) this.turn(now);
     return [...this.#totals];
@@ -58,7 +64,10 @@ export class SlidingCounts {
     return [...this.#cells.subarray(next), ...this.#cells.subarray(0, next)];
   }
 
-  /** Restores saved rows, the newest as the row of `now`. If there are too many rows, the oldest are dropped. */
+  /**
+   * Restores saved rows. The newest saved row becomes the current row. If there are too many rows, the oldest
+   * are dropped.
+   */
   restore(rows: readonly number[], now: number): void {
     if (this.#rowMs > 0) this.turn(now);
     this.clear();

@@ -1,18 +1,18 @@
 /**
- * The tokens of a new retry budget, so that even a single call can be retried. These tokens expire one window after the
- * first operation. With unlimited attempts, they expire one window after the first success, because such work may wait
- * for the end of an outage.
+ * The tokens that a new retry budget starts with, so that even its first call can be retried. These tokens
+ * expire one window after the first operation. With unlimited attempts, they expire one window after the
+ * first success, because such operations may wait for the end of an outage.
  */
 export class StartCredit {
   /** The tokens that are left. */
   left: number;
-  /** The most tokens that can be left after a refund. */
+  /** A refund cannot raise `left` above this. */
   max: number;
-  /** When the tokens expire; Infinity until the window has started. */
+  /** When the tokens expire; Infinity before the window has started. */
   endsAt = Infinity;
   readonly #windowMs: number;
   readonly #waitsForSuccess: boolean;
-  /** True: the window starts at the next call of a method with `now`. */
+  /** True: the window starts as soon as a method gets the current time. */
   #starts = false;
 
   constructor(tokens: number, windowMs: number, waitsForSuccess: boolean) {

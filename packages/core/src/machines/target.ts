@@ -9,10 +9,13 @@ import type { Throttle } from './throttle.ts';
 
 /** The state that a policy keeps for one target, such as a host. Each part of the policy sets its own field. */
 export class Target {
-  /** Undefined: runs that name no target share this state. */
+  /** The name of the target. Undefined: the state that all runs without a target share. */
   readonly name: string | undefined;
   inFlight = 0;
-  /** The clock is read only at the end of some successes. This is the number of successes since the last reading. */
+  /**
+   * To save time, the clock is read only at the end of some successful attempts. This counts the successes
+   * since the last reading.
+   */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;
   hedgeBudget: RetryBudget | undefined = undefined;
@@ -22,7 +25,7 @@ export class Target {
   bulkhead: Bulkhead | undefined = undefined;
   latency: Latency | undefined = undefined;
   autoTimeout: AutoTimeout | undefined = undefined;
-  /** Undefined until `Choice` may choose this target. */
+  /** How well the target answers. Undefined until `Choice` considers this target for the first time. */
   health: TargetHealth | undefined = undefined;
 
   constructor(name: string | undefined) {

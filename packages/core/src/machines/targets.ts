@@ -1,20 +1,25 @@
-/** How targets are made, and how many are kept. When there are more, one that is idle goes. */
+/** How the state of a target is created, how many are kept, and which may be removed. */
 export interface TargetsSettings<T> {
   readonly targetsMax: number;
   create(name: string): T;
-  /** Whether the state of this target can be removed without loss. */
+  /** Whether the state of this target can be removed without losing anything important. */
   idle(target: T, now: number): boolean;
 }
 
-/** The name of the target that new names share while `targetsMax` is reached. */
+/**
+ * The name of the shared target. New names use it while `targetsMax` is reached and no idle target can be
+ * removed.
+ */
 export const OVERFLOW = '(overflow)';
 
-/** How many targets one search for an idle target visits, so that each new name has a constant cost. */
+/**
+ * The search for an idle target visits at most this many targets, so that each new name has a constant cost.
+ */
 const LOOKS_MAX = 16;
 
 /**
- * The state of each target, in bounded memory. When `targetsMax` is reached, a new name replaces an idle target. If no
- * idle target is found, all new names share one overflow target.
+ * Keeps the state of each target, in bounded memory. When `targetsMax` is reached, a new name replaces an
+ * idle target. If no idle target is found, the new name uses the overflow target, which all such names share.
  */
 export class Targets<T extends object> implements Iterable<[name: string, target: T]> {
   readonly #settings: TargetsSettings<T>;

@@ -1,8 +1,8 @@
 import { SlidingCounts } from './sliding-counts.ts';
 
-/** Calls are refused here once a target has refused more than its share: `k` calls for each accepted one. */
+/** How many requests are sent to a target that refuses many of them. */
 export interface ThrottleSettings {
-  /** About `k` requests are sent for each request that the target accepts. Above 1. */
+  /** About `k` requests are sent for each request that the target accepts. Choose a number above 1. */
   readonly k: number;
   readonly windowMs: number;
 }
@@ -11,11 +11,11 @@ const REQUESTS = 0;
 const ACCEPTS = 1;
 
 /**
- * Sends fewer requests to a target that refuses many. A request is refused here with the probability from Google's SRE
- * book: max(0, (requests − k × accepts) / (requests + 1)).
+ * Sends fewer requests to a target that refuses many. A request is refused locally, without being sent, with
+ * the probability from Google's SRE book: max(0, (requests − k × accepts) / (requests + 1)).
  *
- * `requests` includes the requests that are refused here. All other requests are added when their answer arrives:
- * otherwise a cold start with k near 1 would refuse nearly everything.
+ * `requests` includes the requests that are refused locally. A request that is sent is counted only when its
+ * answer arrives. Otherwise, after a start with k near 1, nearly all requests would be refused.
  */
 export class Throttle {
   readonly #k: number;
@@ -26,14 +26,18 @@ export class Throttle {
     this.#counts = new SlidingCounts(2, settings.windowMs);
   }
 
-  /** Decides whether to refuse a request, and counts a refusal. `roll` is a random number in [0, 1). */
+  /**
+   * Decides whether to refuse a request locally, and counts the refusal. `roll` is a random number in [0, 1).
+   */
   refuses(now: number, roll: number): boolean {
     const refused = roll < this.chance(now);
     if (refused) this.#counts.add(REQUESTS);
     return refused;
   }
 
-  /** Reports that the target accepted a request, even if it answered that the request is wrong. */
+  /**
+   * Reports that the target accepted a request. An answer that the request is invalid counts as accepted too.
+   */
   accept(now: number): void {
     this.reject(now);
     this.#counts.add(ACCEPTS);
@@ -50,7 +54,7 @@ export class Throttle {
     this.#counts.restore(other.#counts.save(now), now);
   }
 
-  /** The probability of a refusal, in [0, 1). */
+  /** Returns the probability that a request is refused locally, in [0, 1). */
   chance(now: number): number {
     this.#counts.turn(now);
     const requests = this.#counts.total(REQUESTS);

@@ -8,10 +8,13 @@ import { rangeOf } from './range.ts';
 
 const AUTO = 0;
 
-/** A call is slow if it takes more than this multiple of the median, and more than a second. */
+/**
+ * With `slow.over: 'auto'`, a call is slow if it takes more than this multiple of the median duration, and
+ * more than UNUSUAL_MIN_MS.
+ */
 const UNUSUAL_FACTOR = 10;
 const UNUSUAL_MIN_MS = 1000;
-/** With fewer samples than this, no call is slow. */
+/** With fewer measured durations than this, no call counts as slow. */
 const SAMPLES_MIN = 100;
 
 function unusualMs(latency: Latency | undefined): number {
@@ -35,7 +38,10 @@ const fields = {
   ),
 } satisfies FieldsOf<BreakerFields>;
 
-/** Stops calling a target that is failing, and probes it with a few calls until it succeeds again. */
+/**
+ * The part `breaker`: stops calling a target that is failing, and tests it with a few trial calls (probes)
+ * until they succeed.
+ */
 export const breaker = definePart<typeof fields, BreakerFields>({
   key: 'breaker',
   fields,
@@ -52,7 +58,8 @@ export const breaker = definePart<typeof fields, BreakerFields>({
     };
     addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
-    // Work with unlimited attempts waits for the breaker by default. Only an explicit `whenOpen: 'stop'` ends it.
+    // With unlimited attempts, a run waits while the breaker is open. Only an explicit `whenOpen: 'stop'`
+    // makes it end.
     const whenOpen = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker =
       settings.whenOpen === 'wait' || (plan.attempts === Infinity && whenOpen === undefined);

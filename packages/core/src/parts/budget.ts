@@ -8,7 +8,7 @@ const fields = {
   budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true),
 } satisfies FieldsOf<BudgetFields>;
 
-/** Limits the retries that a caller adds to its own traffic. */
+/** The part `budget`: limits the number of retries in proportion to successful calls. */
 export const budget = definePart<typeof fields, BudgetFields>({
   key: 'budget',
   fields,

@@ -8,7 +8,10 @@ const fields = {
   bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }),
 } satisfies FieldsOf<BulkheadFields>;
 
-/** Limits the attempts in flight at a target. Up to `queue` more attempts wait, ordered by priority. */
+/**
+ * The part `bulkhead`: limits the attempts in flight at a target. Up to `queue` further attempts wait,
+ * ordered by priority.
+ */
 export const bulkhead = definePart<typeof fields, BulkheadFields>({
   key: 'bulkhead',
   fields,

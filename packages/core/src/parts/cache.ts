@@ -10,7 +10,7 @@ import type { Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions, Wait } from '../run/run-options.ts';
 import { addLayer, failure, type Next } from './layer.ts';
 
-/** Cached results, and calls in flight that several runs share, by key. */
+/** The cached results, and the calls in flight that several runs share. Both are found by cache key. */
 export interface Results {
   readonly entries: Map<string, Entry>;
   readonly flights: Map<string, Promise<Ending<unknown>>>;
@@ -30,8 +30,8 @@ const fields = {
 } satisfies FieldsOf<CacheFields>;
 
 /**
- * Caches results by `cacheKey`. A stale result can replace a failure, and concurrent runs with the same key share one
- * call. Results of fallbacks are not cached.
+ * The part `cache`: caches results by `cacheKey`. A stale result can replace a failure, and concurrent runs
+ * with the same key share one call. Results of fallbacks are not cached.
  */
 export const cache = definePart<typeof fields, CacheFields>({
   key: 'cache',
@@ -41,7 +41,8 @@ export const cache = definePart<typeof fields, CacheFields>({
     const { fresh, staleIfError, entriesMax } = settings;
     const { clock, name } = plan;
     plan.results = { entries: new Map(), flights: new Map() };
-    // `update` keeps the cached results. Otherwise all processes would call the origin at the same time.
+    // `update` keeps the cached results. With an empty cache, all processes would call the origin at the same
+    // time after an update.
     plan.carryOver.push((next) => {
       if (next.results) next.results = plan.results;
     });
@@ -67,8 +68,8 @@ export const cache = definePart<typeof fields, CacheFields>({
     }
 
     /**
-     * Starts a call that several runs share. If `onWait` throws, the run that started the call ends with the result of
-     * `cancelled`.
+     * Starts a call that all runs with the same `cacheKey` share. If the user's `onWait` throws, only the run
+     * that started the call ends, with the result of `cancelled`. The shared call continues.
      */
     function startFlight<T>(
       key: string,
@@ -85,7 +86,7 @@ export const cache = definePart<typeof fields, CacheFields>({
             resolve(cancelled(error));
           }
         };
-        // Several runs share this call, so the first run must not end it by its time limit or its signal.
+        // Other runs share this call. So the time limit and the signal of the first run must not end it.
         const flight = withoutAmbient(() =>
           next({ ...options, signal: undefined, patience: undefined, onWait }),
         )
@@ -103,7 +104,7 @@ export const cache = definePart<typeof fields, CacheFields>({
       order: 3,
       async around<T>(_operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>> {
         const { cacheKey: key } = options;
-        // null and undefined mean that there is no key.
+        // Without a key (null or undefined), the cache is not used.
         if (key == null) return next(options);
         const limits = deadlineOf(plan, options);
         const { startedAt, signal } = limits;
@@ -115,7 +116,7 @@ export const cache = definePart<typeof fields, CacheFields>({
           return { ok: true, value: entry?.value as T, story, from: 'cache' };
         };
         if (entry && startedAt < entry.since + fresh) return cached('fresh');
-        // A cancelled run starts no shared call.
+        // A run that is already cancelled must not start a shared call.
         if (signal?.aborted) return next(options);
         const end = (stop: StopReason, reason: unknown): Ending<T> => {
           const tookMs = clock.now() - startedAt;

@@ -6,18 +6,18 @@ import type { Story } from '../report/story.ts';
 import { deadlineOf, withDeadline } from '../run/deadline.ts';
 import { addLayer, failure } from './layer.ts';
 
-/** What replaces a failure: a value, or a function that returns a value or throws. */
+/** The result that replaces a failure: a value, or a function that returns a value or throws. */
 export type Fallback = unknown | ((failure: FailedWork) => unknown);
 
 /**
- * The failure that a fallback replaces. `error` is what was thrown. If nothing was thrown, `value` is the returned
- * value that counts as a failure.
+ * The failure that a fallback function gets. `error` is the error that was thrown. If nothing was thrown,
+ * `value` is the returned value that counts as a failure.
  */
 export interface FailedWork {
   readonly error: unknown;
   readonly value: unknown;
   readonly story: Story;
-  /** Aborts when the run is cancelled or its time limit ends. */
+  /** Aborts when the run is cancelled or when its time limit ends. */
   readonly signal: AbortSignal;
   /** Ms until the time limit of the run ends. */
   readonly patienceLeft: number;
@@ -31,18 +31,20 @@ const fields = {
 } satisfies FieldsOf<FallbackFields>;
 
 /**
- * Returns another result when the work has failed: from the first item in the chain that does not throw. If the time
- * limit of the run ends first, the caller gets the real failure.
+ * The part `fallback`: returns another result when the work has failed. The chain is tried in order, and the
+ * first item that does not throw gives the result. If the time limit of the run ends before, the caller gets
+ * the original failure.
  */
 export const fallback = definePart<typeof fields, FallbackFields>({
   key: 'fallback',
   fields,
   create({ fallback: settings }, plan, { fallback: input }) {
     if (!settings) return;
-    // `to` is read from the document, because the settings cannot tell null from absent.
+    // `to` is read from the document: in `settings`, a `to` of null cannot be distinguished from a missing
+    // one.
     const { to } = Object(input) as { to?: Fallback };
     const chain: readonly Fallback[] = [to].flat();
-    // An empty list is a chain without items. Write [[]] to return an empty list.
+    // An empty list is refused, because it contains no item to try. To return an empty list, write `[[]]`.
     if (to === undefined || !chain.length)
       throw new OptionsError('fallback.to', to, 'a value, a function or a list of them');
     addLayer(plan, {
@@ -73,7 +75,8 @@ export const fallback = definePart<typeof fields, FallbackFields>({
               }
               return { ok: true, value, story, from: 'fallback' };
             } catch {
-              // The next item is tried. If all items throw, the caller gets the real failure.
+              // This item threw, so the next item is tried. If all items throw, the caller gets the original
+              // failure.
               if (signal.aborted) break;
             }
           }

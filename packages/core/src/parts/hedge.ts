@@ -8,17 +8,20 @@ import { OptionsError } from '../report/errors.ts';
 import type { Work } from '../run/work.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
-/** Decides when a hedge (a second attempt beside the first) may be sent. */
+/** Decides when a hedge (a second attempt while the first is in flight) may be sent. */
 export interface HedgeRules {
-  /** When to send a hedge for an attempt that is sent at `now`. Infinity: never. */
+  /** Returns when to send a hedge for an attempt that is sent at `now`. Infinity: no hedge is sent. */
   at(work: Work, target: Target, now: number): number;
-  /** Takes one token from the retry budget and one from the hedge budget. Returns false if one of them is empty. */
+  /**
+   * Takes one token from the retry budget and one from the hedge budget. If one budget is empty, takes none
+   * and returns false.
+   */
   may(work: Work, now: number): boolean;
-  /** Returns the tokens to both budgets, because the hedge was not sent. */
+  /** Gives the tokens of `may` back to both budgets, because the hedge was not sent. */
   refund(work: Work): void;
 }
 
-/** With fewer latency samples than this, a percentile is unreliable, so it starts no hedge. */
+/** With fewer measured durations than this, a percentile is unreliable, so no hedge is sent because of it. */
 const samplesMin = 100;
 
 const fields = {
@@ -30,8 +33,9 @@ const fields = {
 } satisfies FieldsOf<HedgeFields>;
 
 /**
- * Sends a second attempt (a hedge) when the first is slow, takes the first answer and cancels the other attempt. Only
- * work that may be repeated is hedged. Each hedge costs a token of the retry budget.
+ * The part `hedge`: sends a second attempt (a hedge) when the first is slow, uses the first answer and
+ * cancels the other attempt. It hedges only work that may be repeated. Each hedge costs a token of the retry
+ * budget.
  */
 export const hedge = definePart<typeof fields, HedgeFields>({
   key: 'hedge',

@@ -7,16 +7,19 @@ import type { Operation, RunOptions } from '../run/run-options.ts';
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
 
 /**
- * A layer is code around the whole work with its retries, such as a cache. A policy without layers pays nothing for
- * them.
+ * A layer is code that wraps the whole work with its retries, such as the cache. A policy without layers is
+ * not slowed down by this code.
  */
 export interface Layer {
-  /** 1: mode. It is outermost, because observed work must not use the other layers. 2: fallback. 3: cache. */
+  /**
+   * The position, outermost first. 1: mode, because observed work must not use the other layers. 2: fallback.
+   * 3: cache.
+   */
   readonly order: 1 | 2 | 3;
   around<T>(operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>>;
 }
 
-/** Runs `operation` through the layers of a compiled policy, outermost first. */
+/** Runs `operation` inside the layers of a compiled policy, outermost layer first. */
 export function runLayers<T>(
   plan: Plan,
   operation: Operation<T>,
@@ -37,7 +40,7 @@ export function addLayer(plan: Plan, layer: Layer): void {
   plan.runLayers = runLayers;
 }
 
-/** The result of a run that a layer ends early. */
+/** Makes the result of a run that a layer ends with an error. */
 export function failure(error: unknown, story: Story): Failure<never> {
   return { ok: false, thrown: true, error, value: undefined, story };
 }

@@ -12,7 +12,10 @@ const fields = {
   }),
 } satisfies FieldsOf<LimiterFields>;
 
-/** Limits the rate of attempts at a target. An attempt above the rate waits for its turn, or is refused. */
+/**
+ * The part `limiter`: limits the rate of attempts at a target. An attempt above the rate waits, or is
+ * refused.
+ */
 export const limiter = definePart<typeof fields, LimiterFields>({
   key: 'limiter',
   fields,

@@ -18,8 +18,9 @@ const fields = {
 } satisfies FieldsOf<ModeFields>;
 
 /**
- * Whether a policy acts or only watches. With `observe`, each operation is called exactly once, and the policy counts
- * what it would have done. `{ enforce: 0.1 }` enforces a tenth of the work and observes the rest.
+ * The part `mode`: whether the policy acts or only observes. With `observe`, each operation is called exactly
+ * once, and the policy counts what it would have done. `{ enforce: 0.1 }` acts on a tenth of the runs and
+ * observes the rest.
  */
 export const mode = definePart<typeof fields, ModeFields>({
   key: 'mode',
@@ -33,7 +34,8 @@ export const mode = definePart<typeof fields, ModeFields>({
       order: 1,
       around(operation, options, next) {
         if (share > 0 && plan.random() < share) return next(options);
-        // The same plan with the same breakers and budgets, but what never happens is not counted as real.
+        // A copy of the plan with the same breakers and budgets, but with other counters: attempts that are
+        // only imagined must not be counted as real.
         imagined ??= { ...plan, counters: plan.imaginedCounters };
         return observe(plan, imagined, operation, options);
       },
@@ -42,8 +44,8 @@ export const mode = definePart<typeof fields, ModeFields>({
 });
 
 /**
- * Calls `operation` once, and runs the policy beside it with the result of that call. A retry is assumed to have the
- * same result. So `would` is exact for outages, and too pessimistic for short failures.
+ * Calls `operation` once, and simulates the policy with the result of that call. An imagined retry is assumed
+ * to have the same result. So the counter `would` is exact for outages, and too high for short failures.
  */
 async function observe<T>(
   plan: Plan,
@@ -60,7 +62,8 @@ async function observe<T>(
   }
 
   /**
-   * The first attempt makes the real call. Every other attempt returns the result of that call, after the same time.
+   * The operation of the simulated run. Its first attempt makes the real call. Each further attempt waits as
+   * long as the real call took, and returns the same result.
    */
   async function replay({ target }: Context): Promise<T> {
     if (!real) return call(target).result;
@@ -76,7 +79,8 @@ async function observe<T>(
     onWait: undefined,
     observed: true,
   });
-  // If the policy would refuse or wait, the real call has not been made yet.
+  // `real` is still undefined if the policy would refuse the call or make it wait. The real call is then made
+  // here.
   const { ending } = real ?? call(options.target ?? options.targets?.[0]);
   void shadow.then(({ story: { log, stop } }) => {
     const { would } = counters;
@@ -86,7 +90,10 @@ async function observe<T>(
   return ending;
 }
 
-/** The one call that is really made. It has no guards, and it is counted and reported like any other run. */
+/**
+ * The one call of the operation that is really made. No guard (breaker, bulkhead, …) applies to it. It is
+ * counted and reported like any other run.
+ */
 class RealCall<T> {
   readonly #work: Work;
   readonly #context: Observed;
@@ -128,7 +135,7 @@ class RealCall<T> {
       plan.reporter?.attempt(work, this.#context, now, judged, notRetried);
       work.giveUp(now, 'observed', work.result);
     }
-    // A returned value is returned, even if the policy would have classified it as a failure.
+    // The caller gets the returned value even if the policy would have classified it as a failure.
     return outcome.ok
       ? { ok: true, value: outcome.value as T, story: { ...work.story, stop: undefined } }
       : failure(outcome.error, work.story);
@@ -151,12 +158,15 @@ class Observed extends Attempt implements AbortListener {
     return this.#target;
   }
 
-  /** The signal of the caller: the policy itself aborts nothing. */
+  /** The signal that the caller passed to the run. In mode `observe` the policy itself aborts nothing. */
   override get signal(): AbortSignal {
     return this.#signal ?? super.signal;
   }
 
-  /** `handle` reads no signal, so it is told when the caller aborts. */
+  /**
+   * A call with an `AbortHandle` does not listen to the signal. So `handle.abort` is called when the caller
+   * aborts.
+   */
   override abortThrough(handle: AbortHandle): void {
     super.abortThrough(handle);
     if (this.#signal?.aborted) handle.abort(this.#signal.reason);
@@ -167,7 +177,10 @@ class Observed extends Attempt implements AbortListener {
     this.controller?.abort(reason);
   }
 
-  /** Whether the caller aborted a call that reads no signal. Its error is then only a sign of that. */
+  /**
+   * Whether the caller aborted a call that uses an `AbortHandle`. The error of that call is only a
+   * consequence of the abort, so the run ends with the caller's reason instead.
+   */
   get isCancelled(): boolean {
     return this.controller !== undefined && this.#signal?.aborted === true;
   }

@@ -8,12 +8,15 @@ import { runWithoutContext } from '../run/no-context.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 
-/** The most targets with their own state. Target names may come from requests, so memory needs a limit. */
+/**
+ * The most targets that have their own state. Names of targets may come from requests, so the memory needs a
+ * limit.
+ */
 const targetsMax = 1000;
 
 /**
- * Adds guards (breaker, bulkhead, …) around the attempts of a compiled policy. `hasFastPath: false`: a guard may delay
- * an attempt or send a second one.
+ * Makes the attempts of a compiled policy pass guards (breaker, bulkhead, …). `hasFastPath: false`: the guard
+ * may delay an attempt or send a second one, so every run needs the state machine `Work`.
  */
 export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = guardedWork;
@@ -30,8 +33,8 @@ function guardedWork(this: Plan, options: RunOptions | undefined, now: number, p
 }
 
 /**
- * Registers the state that a part keeps for each target. `member`: each host has its own state. `pool`: all `targets`
- * of a run share the state.
+ * Registers a function that creates the state of a part for a new target. `member`: each single target has
+ * its own state. `pool`: if a run has several `targets`, they share one state.
  */
 export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target: Target) => void): void {
   plan.createForTarget.push((target, isPool) => {
@@ -74,8 +77,8 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * Passes the state of a target to the policy that `update` compiles. Old and new policy share the state, so it includes
- * the attempts in flight.
+ * Passes the state of a target to the new plan that `update` compiles. Runs in progress still use the old
+ * plan. Both plans share the state, so that it includes the attempts of these runs.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;
@@ -91,7 +94,7 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.throttle.takeOver(throttle, now);
     from.throttle = next.throttle;
   }
-  // Work in flight refers to these objects, so they are changed and not replaced.
+  // Runs in progress refer to these objects, so the objects are changed and not replaced.
   if (budget && next.budget) next.budget = budget.resize(now, next.budget.settings);
   if (hedgeBudget && next.hedgeBudget) {
     next.hedgeBudget = hedgeBudget.resize(now, next.hedgeBudget.settings);
@@ -101,7 +104,8 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
     next.bulkhead = bulkhead;
   }
   next.health = from.health;
-  // An `AutoTimeout` reads the `Latency` that it was created with, so both are passed on together.
+  // An `AutoTimeout` reads the `Latency` object that it was created with. So both objects are passed on
+  // together.
   if (latency && next.latency && (from.autoTimeout || !next.autoTimeout)) {
     next.latency = latency;
     next.autoTimeout &&= from.autoTimeout;
@@ -109,8 +113,8 @@ function carryOverTarget(next: Target, from: Target, now: number): void {
 }
 
 /**
- * Whether the state of a target can be removed. A budget in use must stay, because a new one would start with extra
- * tokens.
+ * Whether the state of a target can be removed. A budget in use must stay, because a new budget would start
+ * with additional tokens.
  */
 function idle({ inFlight, breaker, bulkhead, budget }: Target, now: number): boolean {
   return (

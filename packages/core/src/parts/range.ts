@@ -1,6 +1,6 @@
 import { OptionsError } from '../report/errors.ts';
 
-/** Reads `[least, most]`. A single value stands for both. */
+/** Reads a list with the shortest and the longest time. A single value means both. */
 export function rangeOf(path: string, values: readonly number[]): readonly [least: number, most: number] {
   const [least, most = least] = values as readonly [number, number?];
   if (values.length > 2 || !(most >= least)) {

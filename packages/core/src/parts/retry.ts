@@ -18,7 +18,10 @@ import type { ErrorClass, RetryFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
 import { callUser } from '../run/call-user.ts';
 
-/** A custom backoff: returns the ms to wait after attempt `attempt`. Infinity: no further attempt. */
+/**
+ * A custom backoff function. It returns the ms to wait after the attempt with the number `attempt`. Infinity:
+ * no further attempt is made.
+ */
 export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: number }) => number;
 
 const unlimited = { unlimited: Infinity };
@@ -46,10 +49,13 @@ const fields = {
   respectServer: group({ cap: duration('5m') }, true),
 } satisfies FieldsOf<RetryFields<string>>;
 
-/** Retries: the time limit of the whole work, the number of attempts, the waits, and which failures are retried. */
+/**
+ * The part `retry`: the time limit of the whole work, the number of attempts, the waits between them, and
+ * which failures are retried.
+ */
 export const retry = /* @__PURE__ */ definePart<typeof fields, RetryFields<string>>({
   key: 'retry',
-  // Created first, because other parts read the `attempts` and `patienceMs` that it sets.
+  // This part is created first, because other parts read the `attempts` and `patienceMs` that it sets.
   order: -1,
   fields,
   create(settings, plan, spec) {

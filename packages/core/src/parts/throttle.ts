@@ -8,7 +8,10 @@ const fields = {
   throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }),
 } satisfies FieldsOf<ThrottleFields>;
 
-/** Sends about `k` requests for each request that the target accepts, and refuses all further requests. */
+/**
+ * The part `throttle`: sends about `k` requests for each request that the target accepts, and refuses the
+ * others.
+ */
 export const throttle = definePart<typeof fields, ThrottleFields>({
   key: 'throttle',
   fields,

@@ -14,8 +14,9 @@ const fields = {
 } satisfies FieldsOf<TimeoutFields>;
 
 /**
- * The time limit of one attempt. `auto` learns it from past attempts, `split` divides the time limit of the work
- * equally, `none` sets no limit. At the limit the signal of the attempt is aborted, and its result is ignored.
+ * The part `timeout`: the time limit of one attempt. `auto` learns it from past attempts, `split` divides the
+ * time limit of the work equally, `none` sets no limit. At the limit, the signal of the attempt is aborted
+ * and its result is ignored.
  */
 export const timeout = definePart<typeof fields, TimeoutFields>({
   key: 'timeout',

@@ -1,6 +1,6 @@
 /**
- * Counts what a policy has done. A rising `succeededAfterRetry` shows that a target is failing although callers still
- * succeed.
+ * Counts what a policy has done. A rising `succeededAfterRetry` shows that a target has begun to fail, even
+ * while retries still hide the failures from callers.
  */
 export class Counters {
   operations = 0;
@@ -11,19 +11,22 @@ export class Counters {
   failedAfterRetry = 0;
   hedges = 0;
   timeouts = 0;
-  /** Calls that were given up but still ran when the bulkhead took back their permit. */
+  /** Calls whose bulkhead permit was taken back because they still ran 30 s after the policy gave them up. */
   zombies = 0;
-  /** Work that ended with the result of a fallback. */
+  /** Runs that failed, but returned the result of a fallback. */
   fallbacks = 0;
-  /** How often work ended without success, by stop reason. */
+  /** How many runs ended without success, by stop reason. */
   readonly stops: Record<string, number> = {};
   /**
-   * In mode `observe`: how often the policy would have retried (`retry`) or stopped (by stop reason). The other
-   * counters are of the calls that were really made.
+   * In mode `observe`: how often the policy would have retried (`retry`) or given up (by stop reason). All
+   * other counters count only the calls that were really made.
    */
   readonly would: Record<string, number> = {};
 
-  /** Attempts per piece of work. Above 1: retries add load. Below 1: the policy refused some calls. */
+  /**
+   * Attempts divided by operations. Above 1: retries add load. Below 1: the policy refused some operations
+   * without an attempt.
+   */
   get loadMultiplication(): number {
     return this.operations > 0 ? this.attempts / this.operations : 1;
   }

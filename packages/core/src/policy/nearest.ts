@@ -1,4 +1,7 @@
-/** Returns the name that a misspelt word was probably meant to be: at most a third of the word is wrong. */
+/**
+ * Returns the name that is most similar to a misspelt word. Returns undefined if more than a third of the
+ * characters of the word would have to change.
+ */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   const close = Math.ceil(word.length / 3);
   return names
@@ -7,7 +10,10 @@ export function nearest(word: string, names: readonly string[]): string | undefi
     .find(([name, wrong]) => wrong <= close && wrong < Math.max(word.length, name.length))?.[0];
 }
 
-/** The fewest characters that have to be added, dropped, replaced or swapped with their neighbour. */
+/**
+ * Returns the fewest edits that turn `from` into `to`. One edit adds, drops or replaces a character, or swaps
+ * two neighbouring characters.
+ */
 function mistakes(from: string, to: string): number {
   let before: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, at) => at);

@@ -12,7 +12,10 @@ import type { retry } from '../parts/retry.ts';
 import type { throttle } from '../parts/throttle.ts';
 import type { timeout } from '../parts/timeout.ts';
 
-/** The settings of all parts. Undefined: the part is absent or off by default. Null: the document switches it off. */
+/**
+ * The settings of all parts. Undefined: the policy does not have this part, or the part is off by default.
+ * Null: the document switches the part off.
+ */
 export type PartSettings = Partial<
   SettingsOf<
     typeof retry.fields &

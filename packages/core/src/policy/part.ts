@@ -4,24 +4,24 @@ import type { Plan } from './plan.ts';
 import type { NameFields, RetryFields } from './policy-spec.ts';
 
 /**
- * A part of a policy, such as the breaker: its fields in the policy document, and the code that it adds to the compiled
- * policy.
+ * A part of a policy, such as the breaker: its fields in the policy document, and the code that adds it to
+ * the compiled policy.
  */
 export interface Part<T extends Table = Table, Spec = SpecOf<T>> {
   readonly key: string;
-  /** −1: created before the other parts. 1: created after them. */
+  /** −1: `create` is called before that of the other parts. 1: it is called after them. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
   /**
-   * Adds the part to the compiled policy. `settings` are valid field by field; conditions on several fields are checked
-   * here.
+   * Adds the part to the compiled policy. Each field in `settings` has already been checked by itself.
+   * Conditions that involve several fields are checked here.
    */
   create(settings: SettingsOf<T>, plan: Plan, spec: Spec): void;
 }
 
 /**
- * The type of the document for a policy with these parts. It has no mapped types, because editors would show their
- * properties without comments.
+ * The type of the document for a policy with these parts. It does not use mapped types, because editors show
+ * the properties of mapped types without their comments.
  */
 export type SpecOfParts<P extends readonly (Part | Pack)[]> = NameFields &
   UnionToIntersection<
@@ -45,8 +45,8 @@ type UnionToIntersection<U> = (U extends unknown ? (each: U) => void : never) ex
   : never;
 
 /**
- * Returns the part unchanged, with the type of its settings. `Spec` is the type of its fields in the document. Give an
- * interface with comments to have them shown in editors.
+ * Returns the part unchanged, with the type of its settings inferred. `Spec` is the type of its fields in the
+ * document. If `Spec` is an interface with comments, editors show these comments to users.
  */
 export function definePart<const T extends Table, Spec = SpecOf<T>>(part: Part<T, Spec>): Part<T, Spec> {
   return part;

@@ -1,4 +1,7 @@
-/** Our words, and what other libraries call the same. They are used in messages only. */
+/**
+ * Our option names, each with the names that other libraries use for the same option. Error messages use them
+ * to suggest our name.
+ */
 const peerWords = {
   attempts: 'retries maxRetries maxAttempts',
   attemptTimeout: 'timeout',
@@ -10,7 +13,10 @@ const peerWords = {
   'subscribe()': 'onRetry',
 };
 
-/** Returns what a word of another library is called in a table with these names; undefined if it is nothing there. */
+/**
+ * Returns our name for an option `word` of another library, as it is written beside the options `names`.
+ * Returns undefined if we have no such option there.
+ */
 export function peerWord(word: string, value: unknown, names: readonly string[]): string | undefined {
   for (const [ours, theirs] of Object.entries(peerWords)) {
     if (!theirs.split(' ').includes(word)) continue;

@@ -14,91 +14,123 @@ import type { Clock, Random } from '../time/clock.ts';
 import type { Counters } from './counters.ts';
 import type { Policy } from './policy.ts';
 
-/** A compiled policy: numbers and functions that are made once from a document. */
+/** A compiled policy: the numbers and functions that are made once from a policy document. */
 export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastPaths {
   readonly name: string | undefined;
-  /** The policy that this plan was made for; undefined while the plan is being made. */
+  /** The policy that this plan was compiled for; undefined while the plan is being compiled. */
   policy: Policy | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly counters: Counters;
-  /** What runs count that mode `observe` only imagines. Nothing reads it. */
+  /**
+   * The counters of the runs that mode `observe` only imagines. They are kept apart from `counters`, and
+   * nothing reads them.
+   */
   readonly imaginedCounters: Counters;
-  /** The share of the work on which the policy acts, 0–1. It only observes the rest. */
+  /** The share of the runs on which the policy acts, from 0 to 1. The policy only observes the other runs. */
   enforcedShare: number;
   patienceMs: number;
   attempts: number;
   delay: Rules['delay'];
   hintCapMs: number;
-  /** While on, work is attempted only once: no retries and no hedges (second attempts). */
+  /** While it is on, each operation is attempted only once: no retries and no hedges (second attempts). */
   readonly killSwitch: { isOn: boolean };
-  /** Each function passes the state of one part to the plan that `update` compiles. */
+  /**
+   * `update` calls these functions with the new plan. Each passes the state of one part, such as the
+   * breakers, to it.
+   */
   readonly carryOver: ((next: Plan) => void)[];
 }
 
-/** How outcomes are classified. */
+/** How outcomes of attempts are classified. */
 export interface JudgingPlan {
   /** The packs (named classifiers) that `retryOn` can name. */
   readonly packs: readonly Pack[];
   classify: Classifier;
-  /** Which returned values are classified: 0 none, 1 objects, 2 all. Other values are successes. */
+  /**
+   * Which returned values are classified: 0 none, 1 objects, 2 all. Values that are not classified are
+   * successes.
+   */
   judgesValues: 0 | 1 | 2;
 }
 
-/** The state of each target. A field is undefined if no part of the policy needs it. */
+/** The state of each target (a host, for example). A field is undefined if no part of the policy needs it. */
 export interface TargetPlan {
-  /** Returns the retry budget of a run, and counts the run there. Undefined if no part limits retries. */
+  /**
+   * Returns the retry budget for a run, and counts the run in that budget. Undefined if the policy has no
+   * retry budget.
+   */
   budgetOf: ((work: Work, now: number) => RetryBudget | undefined) | undefined;
-  /** Finds or creates the state of a run's target. */
+  /** Returns the state of a run's target. Creates it for a new target. */
   targetOf: ((options: RunOptions | undefined, now: number) => Target) | undefined;
   targets: Targets<Target> | undefined;
-  /** Returns all targets, including the one for runs that name no target. */
+  /** Returns the states of all targets, including the state that runs without a target share. */
   everyTarget: (() => Iterable<Target>) | undefined;
-  /** Chooses one of the run's `targets` that is not in `refused`. Returns undefined if none admits a call. */
+  /**
+   * Chooses one of the run's `targets`, but none in `refused`. Returns undefined if none of them admits a
+   * call.
+   */
   choose:
     | ((work: Work, now: number, refused: ReadonlySet<Target> | undefined) => Target | undefined)
     | undefined;
-  /** Each function creates the state of one part for a new target. */
+  /** Called with each new target. Each function creates the state of one part, such as a breaker. */
   readonly createForTarget: ((target: Target, pooled: boolean) => void)[];
 }
 
 /** How a piece of work is run. */
 export interface RunningPlan {
-  /** Creates the state machine of one piece of work under this plan. */
+  /** Creates the state machine for one run (one operation with all its attempts). */
   work: (this: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) => Work;
-  /** Above 0: the time limit of every attempt. 0: the limit is learnt, or is a share of the time that is left. */
+  /**
+   * Above 0: the time limit of every attempt, in ms. 0: the limit is learnt, or is a share of the run's
+   * remaining time.
+   */
   attemptTimeoutMs: number;
-  /** True: work waits for an open breaker instead of ending. */
+  /** True: while the breaker is open, a run waits for it instead of ending. */
   waitsForBreaker: boolean;
-  /** The longest wait of an attempt for the rate limiter. */
+  /** The longest time that an attempt may wait for the rate limiter, in ms. */
   limiterWaitMs: number;
   hedge: HedgeRules | undefined;
-  /** Undefined if no part reports to listeners. */
+  /** Reports the events of runs to listeners. Undefined if the policy has no part `notices`. */
   reporter: Reporter | undefined;
-  /** Layers around the whole work (mode, fallback, cache), outermost first. */
+  /** The layers that wrap the whole work (mode, fallback, cache), outermost first. */
   readonly layers: Layer[];
   /** Runs an operation through the layers; undefined without layers. */
   runLayers: typeof runLayers | undefined;
-  /** Cached results and calls in flight, by key; undefined without a cache. */
+  /** The cached results and the calls in flight, by cache key; undefined without a cache. */
   results: Results | undefined;
-  /** Runs `fn` outside the async context of every caller. Undefined if the policy does not need it. */
+  /**
+   * Runs `fn` outside the async context of any caller. Undefined in a policy without guards (breaker,
+   * bulkhead, …).
+   */
   runWithoutContext: ((fn: () => void) => void) | undefined;
 }
 
-/** Which runs may skip the state machine `Work`, to be faster. */
+/** The faster ways to run an operation, which do not create the state machine `Work`. */
 export interface FastPaths {
-  /** Runs an operation without the state machine. Returns undefined when the state machine is needed. */
+  /**
+   * Runs an operation without the state machine `Work`. Returns undefined if this run needs the state
+   * machine.
+   */
   fastPath:
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
-  /** Refuses a call without the state machine. Returns undefined when the state machine is needed. */
+  /**
+   * Refuses a call at an open breaker, without the state machine `Work`. Returns undefined if this run needs
+   * the state machine.
+   */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
-  /** Counts a success of a run in a policy without guards, and returns the value. */
+  /** Counts a successful run of a policy without guards (breaker, bulkhead, …), and returns the value. */
   countSuccess: (value: unknown) => unknown;
-  /** True: the policy has no guards, so a run without options needs no state machine until an attempt fails. */
+  /**
+   * True: the policy has no guards (breaker, bulkhead, …). Then a run without options needs the state machine
+   * only if its first attempt fails.
+   */
   canSkipMachine: boolean;
-  /** True: some part needs the start time of an attempt. */
+  /** True: some part of the policy needs the start time of an attempt, so the clock must be read. */
   needsClock: boolean;
-  /** True: some part may make an attempt wait or send a second one, so every run needs the state machine. */
+  /**
+   * True: some part may make an attempt wait or send a second attempt, so every run needs the state machine.
+   */
   needsMachine: boolean;
 }

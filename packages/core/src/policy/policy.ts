@@ -15,55 +15,65 @@ import type { Plan } from './plan.ts';
 
 /** The sources of time and randomness of a policy. */
 export interface Environment {
-  /** The clock of deadlines and waits. Default: the system's. */
+  /** The clock for deadlines and waits. Default: the system's. */
   readonly clock?: Clock | undefined;
   /** The source of random numbers, for example for jitter: a number from 0 to below 1. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
-/** A policy that runs operations. `spec` is the document from which it was made. */
+/**
+ * A policy: it runs operations with retries and other protection. `spec` is the document from which it was
+ * made.
+ */
 export interface Policy<Spec = object> {
   readonly name: string | undefined;
   readonly spec: Spec;
   readonly counters: Counters;
   /** The compiled policy, for `explain`, the simulator and other packages. */
   readonly plan: Plan;
-  /** The parts from which the policy was made. */
+  /** The parts that the policy can use, such as the breaker. */
   readonly parts: readonly Part[];
-  /** The document after validation: with defaults, and with words and durations converted to numbers. */
+  /**
+   * The document after validation: missing fields have their defaults, and words and durations are numbers.
+   */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Runs `operation`. If it fails, throws its last error unchanged. */
+  /**
+   * Runs `operation` and returns its value. If all attempts fail, throws the last error of `operation`
+   * unchanged.
+   */
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
   /**
-   * Runs `operation` and returns how it ended, with the story (the record of its attempts). Rejects only for invalid
-   * options.
+   * Runs `operation` and returns how the run ended, with its story (the record of its attempts). Rejects only
+   * for invalid options.
    */
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
-  /** Returns a function with the same arguments. Each call of it runs under this policy. */
+  /** Returns a function with the same arguments as `fn`. Each call of it runs `fn` under this policy. */
   wrap<A extends unknown[], T>(fn: (...args: A) => PromiseLike<T> | T): (...args: A) => Promise<T>;
   /**
-   * Makes a copy with some fields changed. The copy has its own state. `environment` replaces its clock and randomness.
+   * Makes a copy of the policy with some fields changed. The copy has its own breakers, budgets and caches.
+   * `environment` replaces the clock and the random numbers of the copy.
    */
   with(overrides: Spec, environment?: Environment): Policy<Spec>;
   /**
-   * Replaces the document. Breakers, budgets and cached results are kept, and running work ends under the old document.
-   * An invalid document throws and changes nothing.
+   * Replaces the document. Breakers, budgets and cached results are kept, and runs in progress end under the
+   * old document. An invalid document throws an error and changes nothing.
    */
   update(spec: Spec): void;
   /**
-   * Replaces some fields of the document until `override()` is called without fields. A later `update` keeps the
-   * replaced fields. `spec` stays the document without them.
+   * Replaces some fields of the document until `override()` is called without fields. The replaced fields
+   * stay in force when `update` changes the document. `spec` remains the document without the replaced
+   * fields.
    */
   override(fields?: Spec): void;
-  /** The fields that `override` has replaced. */
+  /** The fields that `override` has replaced, with their new values. */
   readonly overridden: Spec | undefined;
   /** Switches all retries and hedges (second attempts) off. `kill(false)` switches them on again. */
   kill(on?: boolean): void;
 }
 
 /**
- * Returns a function that makes policies with these parts only: `definePolicy([retry, breaker])(spec)`. Bundles contain
- * only the chosen parts.
+ * Returns a function that makes policies with these parts only: `definePolicy([retry, breaker])(spec)`. A
+ * bundle then contains only these parts.
  */
 export function definePolicy<const P extends readonly (Part | Pack)[]>(
   chosen: P,
@@ -99,7 +109,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return { name, plan, settings };
     }
 
-    // `update` replaces the fields of this object. Getters would make all its properties slower in V8, including `run`.
+    // `update` assigns new values to the fields of this object. With getters instead, V8 would make all its
+    // properties slower, including `run`.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
       overridden: undefined,
@@ -120,7 +131,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         };
       },
       with(overrides, elsewhere) {
-        // Without overrides the document is not read again. This saves time in a simulator with 10,000 clients.
+        // Without overrides, the validated document is used again. This saves time in a simulator that copies
+        // a policy for 10,000 clients.
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },
@@ -142,7 +154,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     return made;
 
     function replace(document: SpecOfParts<P>, overridden: SpecOfParts<P> | undefined): void {
-      // These calls may throw, so they come first: a document that is refused changes nothing.
+      // `read` and `compile` throw for an invalid document. They come first, so that an invalid document
+      // changes nothing.
       const asked = read(document);
       const nextInput = overridden ? read(merge(table, document, overridden)) : asked;
       const next = compile(nextInput);
@@ -171,7 +184,7 @@ function emptyPlan(
   counters: Counters,
   killSwitch: Plan['killSwitch'],
 ): Plan {
-  // All fields are set in the same order, because V8 is faster with objects of one shape.
+  // Every plan has the same fields in the same order, because V8 is faster with objects of one shape.
   return {
     name,
     policy: undefined,

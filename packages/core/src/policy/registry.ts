@@ -9,30 +9,33 @@ export interface PolicyState {
   readonly name: string;
   readonly counters: Readonly<Counters>;
   readonly killSwitch: boolean;
-  /** The share of the work on which the policy acts, if it only observes the rest; absent: it acts on all of it. */
+  /** The share of the runs on which the policy acts. Absent: the policy acts on all runs. */
   readonly enforcedShare?: number;
   /** The fields of the document that `override` has replaced. */
   readonly overridden?: object;
   readonly targets: readonly TargetState[];
 }
 
-/** What a policy keeps for one target, read at this moment. `target` is null for runs that name none. */
+/** The current state that a policy keeps for one target, such as a host. */
 export interface TargetState {
-  /** The name of the target. Null: the state of runs that name no target. */
+  /** The name of the target. Null: this is the state that all runs without a target share. */
   readonly target: string | null;
   readonly inFlight: number;
   readonly queued?: number;
   readonly breaker?: BreakerState;
-  /** How long the breaker has been in this state; absent if its state never changed. */
+  /** How many ms the breaker has been in this state; absent if its state has never changed. */
   readonly breakerForMs?: number;
-  /** How long the breaker has not been closed: open, or half-open and open again. Absent while it is closed or forced. */
+  /**
+   * For how many ms the breaker has been open or half-open without closing. Absent while it is closed or
+   * forced.
+   */
   readonly failingForMs?: number;
   /** Why the state of the breaker last changed; absent if it never changed. */
   readonly breakerBecause?: BreakerCause;
   readonly forced?: { readonly state: 'open' | 'closed'; readonly because: string | undefined };
-  /** The calls in the window of the breaker. */
+  /** The calls that the breaker currently counts, and how many of them failed or were slow. */
   readonly window?: { readonly calls: number; readonly failures: number; readonly slow: number };
-  /** Ms until the breaker may admit a call; 0 while it admits calls. Null: it is forced open. */
+  /** Ms until the breaker may admit a call; 0 while it admits calls. Null: an operator has forced it open. */
   readonly admitsInMs?: number | null;
   /** The tokens in the retry budget. A retry costs one token. */
   readonly tokens?: number;
@@ -43,17 +46,23 @@ export interface TargetState {
 
 const plans = /* @__PURE__ */ new Map<string, Plan>();
 
-/** The current state of every named policy. If several policies have the same name, only the latest is listed. */
+/**
+ * Returns the current state of every named policy. If several policies have the same name, only the latest
+ * one is listed.
+ */
 export function policies(): PolicyState[] {
   return [...plans].map(([name, plan]) => stateOf(name, plan));
 }
 
-/** The policy with this name; undefined when there is none. */
+/** Returns the policy with this name, or undefined if there is none. */
 export function policyOf(name: string): Policy | undefined {
   return plans.get(name)?.policy;
 }
 
-/** Returns a breaker of a named policy, for example to force it open. Undefined if there is none. */
+/**
+ * Returns the breaker of a target in a named policy, for example to force it open. Without `target`: the
+ * breaker of the runs without a target. Undefined if there is none.
+ */
 export function breakerOf(policy: string, target?: string) {
   const plan = plans.get(policy);
   const found = plan?.everyTarget && [...plan.everyTarget()].find(({ name }) => name === target);
@@ -61,8 +70,9 @@ export function breakerOf(policy: string, target?: string) {
 }
 
 /**
- * Keeps breakers of a named policy open or closed, until it is called with `auto`: the breaker of one target, or all of
- * them. Returns how many breakers there are. A target has a breaker after its first call.
+ * Forces the breakers of a named policy open or closed, until it is called again with `auto`. With `target`,
+ * it sets only the breaker of that target. Returns the number of breakers that it has set. A target has no
+ * breaker before its first call.
  */
 export function forceBreaker(
   policy: string,
@@ -75,7 +85,7 @@ export function forceBreaker(
   return found.length;
 }
 
-/** Returns the breakers of a named policy: that of one target, or all of them. */
+/** Returns the breakers of a named policy. With `target`, returns only the breaker of that target. */
 export function breakersOf(policy: string, target?: string): Breaker[] {
   const targets = plans.get(policy)?.everyTarget?.() ?? [];
   return [...targets].flatMap(({ name, breaker }) =>
@@ -83,10 +93,10 @@ export function breakersOf(policy: string, target?: string): Breaker[] {
   );
 }
 
-/** Registers policies that have a name, so that `policies()` lists them. */
+/** A part that registers policies with a name, so that `policies()` lists them. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
-  // Created last, so that a policy is listed only if all its parts accept the document.
+  // This part is created last: a policy is listed only if all its parts accept the document.
   order: 1,
   fields: {},
   create(_settings, plan) {
@@ -94,7 +104,7 @@ export const registry = /* @__PURE__ */ definePart({
     if (name === undefined) return;
     plans.set(name, plan);
     plan.carryOver.push(() => {
-      // After an `update` that changes the name, the old name is no longer listed.
+      // `update` may have changed the name. Then the old name must not be listed.
       if (plans.get(name) === plan) plans.delete(name);
     });
   },
@@ -138,7 +148,7 @@ function breakerState(breaker: Breaker, now: number): Partial<TargetState> {
   };
 }
 
-/** Returns null for Infinity, which JSON does not have. */
+/** Returns null instead of Infinity, because JSON has no Infinity. */
 function finite(ms: number): number | null {
   return ms < Infinity ? ms : null;
 }

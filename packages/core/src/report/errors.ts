@@ -2,12 +2,15 @@ import { isObject } from '../classify/is-object.ts';
 import type { RunEnding } from './story.ts';
 
 /**
- * The base class of all Holdfast errors. Check `code`, because `instanceof` fails when two copies of the package are
- * installed.
+ * The base class of all Holdfast errors. To recognise an error, check its `code`, because `instanceof` fails
+ * if two copies of the package are installed.
  */
 export class HoldfastError extends Error {
   declare readonly code: string;
-  /** How the run that threw this error ended, for `storyOf`. A private field is ten times cheaper than a WeakMap. */
+  /**
+   * How the run that threw this error ended; `storyOf` reads it. A private field is ten times faster than a
+   * WeakMap.
+   */
   #ending: RunEnding | undefined;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -15,7 +18,9 @@ export class HoldfastError extends Error {
     this.code = code;
   }
 
-  /** Whether this copy of Holdfast created `error`. Unlike `instanceof`, it never throws for a proxy. */
+  /**
+   * Whether this copy of Holdfast created `error`. Unlike `instanceof`, this check never throws for a proxy.
+   */
   static is(error: unknown): error is HoldfastError {
     return isObject(error) && #ending in error;
   }
@@ -34,15 +39,15 @@ export class HoldfastError extends Error {
 }
 
 /**
- * The error for an invalid document or option. It names the field, the value and what was expected. `meant` is the name
- * that a misspelt field is close to.
+ * The error for an invalid document or option. It contains the path of the field, its value and what was
+ * expected. For a misspelt field, `meant` is the name that was probably meant.
  */
 export class OptionsError extends HoldfastError {
   declare readonly path: string;
   declare readonly value: unknown;
   declare readonly expected: string;
   declare readonly meant: string | undefined;
-  /** True: there is no option of this name. False: its value is wrong. */
+  /** True: no option has this name. False: the option exists, but its value is wrong. */
   declare readonly isUnknown: boolean;
 
   constructor(path: string, value: unknown, expected: string, meant?: string, isUnknown = false) {
@@ -75,10 +80,10 @@ const refusals = {
   rate_limited: 'the rate limit is reached',
   throttled: 'the target has been refusing, so less is sent',
 };
-/** Why a policy refuses a call without calling the operation. */
+/** Why a policy refused a call without calling the operation. */
 export type RefusalReason = keyof typeof refusals;
 
-/** The error code of each refusal. The codes are not computed, because refusals must be cheap. */
+/** The error code of each refusal. A table is faster than computing the codes, and refusals must be cheap. */
 const codes: Record<RefusalReason, string> = {
   breaker_open: 'HOLDFAST_BREAKER_OPEN',
   bulkhead_full: 'HOLDFAST_BULKHEAD_FULL',
@@ -87,8 +92,8 @@ const codes: Record<RefusalReason, string> = {
 };
 
 /**
- * The error of a call that the policy refused without calling the operation. `retryAfterMs` says when a call may be
- * admitted, if that is known.
+ * The error of a call that the policy refused without calling the operation. `retryAfterMs` says after how
+ * many ms a call may be admitted, if that is known.
  */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
@@ -107,8 +112,8 @@ export class RefusedError extends HoldfastError {
 let isTracing = false;
 
 /**
- * Refusals have no stack trace, because it would make them ten times slower. Call this in development to see in their
- * stacks who called the policy.
+ * Switches stack traces of refusals on or off. They are off by default, because a stack trace makes a refusal
+ * ten times slower. Switch them on in development, to see which code called the policy.
  */
 export function traceRefusals(on = true): void {
   isTracing = on;
@@ -125,11 +130,14 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
 }
 
 /**
- * The error for a time limit that passed: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the whole work
- * (`HOLDFAST_PATIENCE_SPENT`).
+ * The error of a time limit that has passed: that of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the whole
+ * work (`HOLDFAST_PATIENCE_SPENT`).
  */
 export class ExpiredError extends HoldfastError {
-  /** The limit in whole ms. It is not the measured time, so that errors of the same limit have the same message. */
+  /**
+   * The time limit, in whole ms. It is not the measured time, so that all errors of one limit have the same
+   * message.
+   */
   declare readonly limitMs: number;
 
   constructor(code: string, what: string, limitMs: number, cause: unknown) {

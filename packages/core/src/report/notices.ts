@@ -11,31 +11,31 @@ import type { Reporter } from './reporter.ts';
 interface Heading {
   readonly policy: string | undefined;
   readonly target: string | undefined;
-  /** When it happened, on the scale of `Clock.now`. */
+  /** When the event happened, on the scale of `Clock.now`. */
   readonly at: number;
 }
 
 interface OfWork extends Heading {
-  /** The number of the run (with all its attempts), unique in this process. */
+  /** The number of the run (an operation with all its attempts), unique in this process. */
   readonly work: number;
   /**
-   * Set in mode `observe`: the notice says what the policy would have done. The real call has notices of its own,
-   * without this mark.
+   * Set only in mode `observe`: the notice says what the policy would have done. The call that is really made
+   * has its own notices, without `observed`.
    */
   readonly observed?: true;
 }
 
 /** An event in a policy, for telemetry, logs, the console and the simulator. */
 export type Notice =
-  /** A run begins. The notice is published synchronously, in the async context of the caller. */
+  /** A run begins. Listeners are called synchronously, in the async context of the caller. */
   | (OfWork & { readonly type: 'start' })
-  /** An attempt ended. `last`: no other attempt follows. */
+  /** An attempt ended. `last`: no other attempt of this run follows. */
   | (OfWork & {
       readonly type: 'attempt';
       readonly attempt: number;
       readonly class: OutcomeClass;
       readonly tookMs: number;
-      /** The error, or the returned value that was classified. Undefined for a plain success. */
+      /** The error, or a returned value that was classified. Undefined for a plain success. */
       readonly outcome: unknown;
       readonly last: boolean;
     })
@@ -49,7 +49,7 @@ export type Notice =
     })
   /** A run succeeded. */
   | (OfWork & { readonly type: 'done'; readonly attempts: number; readonly tookMs: number })
-  /** A run failed, and there is no other attempt. */
+  /** A run failed, and is not attempted again. */
   | (OfWork & {
       readonly type: 'gave_up';
       readonly attempts: number;
@@ -59,24 +59,24 @@ export type Notice =
     })
   /** A part of the policy, such as the breaker, refused an attempt. */
   | (OfWork & { readonly type: 'refused'; readonly because: StopReason })
-  /** A second attempt was started while the first was still in flight. */
+  /** A hedge was sent: a second attempt, while the first is still in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
   /**
-   * `exhausted`: the retry budget refused a retry. `restored`: it paid for a retry again. Repetitions are not
-   * published.
+   * `exhausted`: the retry budget refused a retry. `restored`: it has paid for a retry again. The notice is
+   * published only when this changes.
    */
   | (OfWork & {
       readonly type: 'budget';
       readonly to: 'exhausted' | 'restored';
       readonly tokens: number;
     })
-  /** A fallback returned the result of work that failed. */
+  /** The run failed, and a fallback returned a result instead. */
   | (Heading & { readonly type: 'fallback' })
-  /** The cache returned the result: a fresh one instead of a call, or a stale one instead of a failure. */
+  /** The cache returned the result. `stale` false: instead of a call. `stale` true: instead of a failure. */
   | (Heading & { readonly type: 'cache'; readonly stale: boolean })
-  /** A call that was given up still ran when the bulkhead took back its permit. */
+  /** The policy gave up a call, but the call still ran when the bulkhead took back its permit. */
   | (Heading & { readonly type: 'zombie'; readonly attempt: number; readonly observed?: true })
-  /** A server sent a hint that could not be parsed, or a classifier threw. */
+  /** A server said when to try again, but the header could not be parsed. Or a classifier threw an error. */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
   /** A breaker changed its state. */
   | (Heading & {
@@ -84,19 +84,22 @@ export type Notice =
       readonly from: BreakerState;
       readonly to: BreakerState;
       readonly because: string;
-      /** Set if the policy only observes: this breaker refuses nothing. */
+      /** Set if the policy only observes all runs. Then this breaker refuses no calls. */
       readonly observed?: true;
     });
 
-/** Gets every notice, synchronously. What it throws does not reach the run: it is thrown again in a microtask. */
+/**
+ * Called synchronously with every notice. If it throws, the run is not affected: the error is rethrown in a
+ * microtask.
+ */
 export type Listener = (notice: Notice) => void;
 
 /** Describes an attempt that is about to be sent. */
 export type Sent = OfWork & { readonly attempt: number };
 
 /**
- * Wraps each call of an operation, for example to make a span active. It must return the result of `call` and must not
- * throw.
+ * Wraps each call of an operation, for example to make a tracing span active. It must return the result of
+ * `call`, and must not throw errors of its own.
  */
 export type Around = <T>(sent: Sent, call: () => T) => T;
 
@@ -109,8 +112,8 @@ const subscriptions = new Set<Subscription>();
 const channel = diagnosticsChannel('holdfast:notice');
 
 /**
- * Calls `listener` with every notice of every policy with the `notices` part. `around` wraps each call of an operation.
- * Returns a function that unsubscribes.
+ * Calls `listener` with every notice of all policies that have the part `notices`. `around` wraps each call
+ * of an operation. Returns a function that unsubscribes.
  */
 export function subscribe(listener: Listener, around?: Around): () => void {
   const subscription = { listener, around };
@@ -122,7 +125,10 @@ function isHeard(): boolean {
   return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
-/** Calls all listeners. If one throws, the error is rethrown in a microtask, so that it does not affect the work. */
+/**
+ * Calls all listeners with a notice. If a listener throws, the error is rethrown in a microtask, so that it
+ * does not affect the run.
+ */
 function publish(notice: Notice): void {
   for (const { listener } of subscriptions) {
     try {
@@ -136,7 +142,10 @@ function publish(notice: Notice): void {
   if (channel?.hasSubscribers) channel.publish(notice);
 }
 
-/** Returns a channel of Node's `diagnostics_channel`. There is no import, so that this module loads in browsers. */
+/**
+ * Returns a channel of Node's `diagnostics_channel`. The module is not imported, so that this file also loads
+ * in browsers.
+ */
 function diagnosticsChannel(name: string): Channel | undefined {
   const host = globalThis as {
     process?: { getBuiltinModule?: (id: string) => { channel(name: string): Channel } };
@@ -149,7 +158,7 @@ interface Channel {
   publish(message: unknown): void;
 }
 
-/** Publishes notices to the listeners of `subscribe` and to `diagnostics_channel`. */
+/** A part that publishes notices to the listeners of `subscribe` and to `diagnostics_channel`. */
 export const notices = definePart({
   key: 'notices',
   fields: {},
@@ -161,7 +170,10 @@ export const notices = definePart({
 const numbers = new WeakMap<Work, number>();
 let lastNumber = 0;
 
-/** Returns when an attempt was due to start. Policies without guards (breaker, …) do not record the real start. */
+/**
+ * Returns when an attempt was planned to start. Policies without guards (breaker, …) do not record the real
+ * start.
+ */
 function startOf({ log, startedAt }: Work, attempt: number): number {
   const before = log.findLast((each) => each.attempt < attempt)?.verdict;
   return before?.kind === 'retry' ? before.at : startedAt;
@@ -179,7 +191,10 @@ function reporter(plan: Plan): Reporter {
     const of = { policy: plan.name, target: attempt?.target ?? work.target?.name, at: now, work: number };
     return work.options?.observed ? { ...of, observed: true } : of;
   }
-  /** What belongs to no single run is observed if all runs are. */
+  /**
+   * For notices that belong to no single run, such as a change of a breaker. They are marked as `observed` if
+   * the policy observes all runs.
+   */
   function mark(): { observed?: true } {
     return plan.enforcedShare === 0 ? { observed: true } : {};
   }
@@ -197,7 +212,8 @@ function reporter(plan: Plan): Reporter {
     isHeard,
     enter(work, attempt, call) {
       let inner = call;
-      // In mode `observe` the real call has a run of its own, which is the one to wrap.
+      // In mode `observe`, this run is only imagined. The real call belongs to another run, and `around`
+      // wraps only that one.
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;

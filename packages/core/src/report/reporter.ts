@@ -4,7 +4,7 @@ import type { BreakerCause, BreakerState } from '../machines/breaker.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
 
-/** Receives the events of a run. The part `notices` publishes them. */
+/** Receives the events of runs. The part `notices` implements it and passes the events to listeners. */
 export interface Reporter {
   /** Returns false while there are no listeners. */
   isHeard(): boolean;
@@ -15,7 +15,7 @@ export interface Reporter {
   ended(work: Work, now: number): void;
   refused(work: Work, now: number, target: string | undefined, because: StopReason): void;
   hedged(work: Work, attempt: GuardedAttempt, now: number): void;
-  /** A fallback or the cache returned the result instead of the operation. */
+  /** A fallback or the cache returned the result, instead of the operation. */
   served(target: string | undefined, now: number, by: 'fallback' | 'fresh' | 'stale'): void;
   zombie(attempt: GuardedAttempt, now: number): void;
   breaker(

@@ -9,36 +9,36 @@ export interface StoryAttempt {
   /** Counted from 1. */
   readonly attempt: number;
   readonly target: string | undefined;
-  /** Ms since the run began. */
+  /** When the attempt ended, in ms since the run began. */
   readonly endedAtMs: number;
   readonly class: OutcomeClass;
   /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
-  /** The server's hint when to try again, in ms from the end of the attempt. */
+  /** In how many ms the server asked to be called again, counted from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
   /** The error, or the returned value that was classified as a failure. */
   readonly outcome: unknown;
   readonly verdict: Verdict;
 }
 
-/** The record of a run: each failed attempt, and the decision after it. */
+/** The record of a run: each failed attempt, and the decision that followed it. */
 export interface Story {
   readonly policy: string | undefined;
-  /** The number of attempts, including a successful one. */
+  /** The number of attempts, including the successful one. */
   readonly attempts: number;
   readonly tookMs: number;
   /** Why the run ended without success. Undefined for a success. */
   readonly stop: StopReason | undefined;
-  /** The failed attempts. Of more than a hundred, only the first and the latest 99 are kept. */
+  /** The failed attempts. At most 100 are kept: the first one and the latest 99. */
   readonly log: readonly StoryAttempt[];
-  /** The story of a run inside the operation, if that run gave up on the same error. */
+  /** The story of another run inside the operation, if that run gave up on the same error. */
   readonly inner: Story | undefined;
 }
 
-/** How a run that gave up ended. It is stored with the error. */
+/** How a run ended that gave up. It is stored with the error that the run threw. */
 export interface RunEnding {
   readonly story: Story;
-  /** The number that `nextSerial` returned when the run began. */
+  /** The serial number of the run: `nextSerial` returned it when the run began. */
   readonly serial: number;
 }
 
@@ -47,21 +47,27 @@ let lastSerial = 0;
 let lastEnded = 0;
 
 /**
- * Returns a higher number for each run and attempt that begins. So a run inside an attempt has a higher number than the
- * attempt.
+ * Returns the serial number of a run or attempt that begins. Each number is higher than the one before. So a
+ * run inside an attempt has a higher number than the attempt.
  */
 export function nextSerial(): number {
   return ++lastSerial;
 }
 
-/** Stores how the run that gave up on `error` ended. Replaces an older record of the same error. */
+/**
+ * Stores how the run that gave up with `error` ended. It replaces what an earlier run stored for the same
+ * error.
+ */
 export function recordEnding(error: unknown, ending: RunEnding): void {
   lastEnded = Math.max(lastEnded, ending.serial);
   if (HoldfastError.is(error)) HoldfastError.setEnding(error, ending);
   else if (isObject(error)) endings.set(error, ending);
 }
 
-/** Returns the story (the record) of the latest run that threw this error. Undefined for primitive values. */
+/**
+ * Returns the story (the record) of the latest run that threw this error. Undefined if no run threw it, or if
+ * it is not an object.
+ */
 export function storyOf(error: unknown): Story | undefined {
   return isObject(error) ? endingOf(error)?.story : undefined;
 }
@@ -71,8 +77,9 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * Returns the story of a run that began after the attempt `since` and gave up on `error` or a cause of it. Earlier runs
- * may share a promise and fail with the same error; `since` excludes them.
+ * Returns the story of a run that gave up on `error`, or on a cause of it, inside an attempt. `since` is the
+ * serial number of the attempt: it excludes runs that began earlier and failed with the same error, for
+ * example because they share a promise.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

@@ -11,16 +11,19 @@ export interface AbortHandle {
 }
 
 /**
- * The context of one attempt in a policy without guards (breaker, timeout, …). It has few fields, because it is created
- * for each call.
+ * The context of one attempt in a policy without guards (breaker, timeout, …). It has few fields, because one
+ * is created for each call.
  *
- * The constructor sets the fields, because class fields with initial values would make creation twice as slow.
+ * The constructor sets the fields: class fields with initial values would make it twice as slow.
  */
 export class Attempt implements Context {
   declare readonly plan: Plan;
   declare readonly attempt: number;
   declare readonly patienceEndsAt: number;
-  /** Grows with each run and attempt that begins. A run inside this attempt has a higher number. */
+  /**
+   * The serial number of this attempt. Runs and attempts that begin later, such as a run inside this attempt,
+   * have a higher number.
+   */
   declare readonly serial: number;
   declare controller: AbortHandle | undefined;
 
@@ -36,7 +39,7 @@ export class Attempt implements Context {
     return undefined;
   }
 
-  /** Without guards, no attempt times out. */
+  /** Always false: without guards, no attempt times out. */
   get abandoned(): boolean {
     return false;
   }
@@ -50,12 +53,12 @@ export class Attempt implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** Makes `handle` abort the call instead of an AbortController. */
+  /** Uses `handle` to abort the call, instead of an AbortController. */
   abortThrough(handle: AbortHandle): void {
     this.controller = handle;
   }
 
-  /** Aborts the signal, because nobody waits for this attempt any more. */
+  /** Aborts the signal, because the run does not need the result of this attempt. */
   abandon(_now: number, reason: unknown): void {
     this.controller ??= new AbortController();
     this.controller.abort(reason);
@@ -63,8 +66,8 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt in a policy with guards (breaker, bulkhead, timeout, …). It is its own alarm: first for the attempt
- * timeout, then for the permit of an abandoned call.
+ * An attempt in a policy with guards (breaker, bulkhead, timeout, …). The object is also an alarm: first for
+ * the attempt timeout, later for the permit of a call that was abandoned.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
@@ -72,13 +75,16 @@ export class GuardedAttempt extends Alarm implements Context {
   declare readonly patienceEndsAt: number;
   declare readonly serial: number;
   declare controller: AbortHandle | undefined;
-  /** The state that the policy keeps for the target; `target` is only its name. */
+  /** The state that the policy keeps for the target. (`target` is only the name.) */
   declare readonly targetState: Target;
   declare readonly startedAt: number;
   declare readonly ticket: number;
   /** True: the attempt holds a permit of the target's bulkhead. */
   declare permit: boolean;
-  /** True: the work no longer waits for this attempt. */
+  /**
+   * True: the run does not wait for this attempt, because it timed out, was cancelled, or another attempt was
+   * faster.
+   */
   declare abandoned: boolean;
 
   constructor(
@@ -117,19 +123,19 @@ export class GuardedAttempt extends Alarm implements Context {
     return Math.max(0, this.patienceEndsAt - this.plan.clock.now());
   }
 
-  /** When the attempt times out; Infinity without a limit. */
+  /** When the attempt times out; Infinity if it has no time limit. */
   get endsAt(): number {
     return this.at;
   }
 
-  /** Makes `handle` abort the call instead of an AbortController. */
+  /** Uses `handle` to abort the call, instead of an AbortController. */
   abortThrough(handle: AbortHandle): void {
     this.controller = handle;
   }
 
   /**
-   * Aborts the signal, because nobody waits for this attempt any more. The call may still run, and keeps its permit for
-   * up to 30 s.
+   * Aborts the signal, because the run does not need the result of this attempt. The operation may still run,
+   * and keeps its bulkhead permit for up to 30 s.
    */
   abandon(now: number, reason: unknown): void {
     this.abandoned = true;
@@ -138,7 +144,7 @@ export class GuardedAttempt extends Alarm implements Context {
     if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
   }
 
-  /** Returns the permit to the bulkhead. Call it when the call has ended. */
+  /** Returns the permit to the bulkhead. Call this method when the operation has ended. */
   release(now: number): void {
     if (!this.permit) return;
     this.permit = false;
@@ -146,7 +152,10 @@ export class GuardedAttempt extends Alarm implements Context {
     this.targetState.bulkhead?.leave(now);
   }
 
-  /** The abandoned call still runs after 30 s: takes its permit back and counts a zombie. */
+  /**
+   * The alarm of an abandoned call: the call still runs after 30 s, so its permit is taken back and it is
+   * counted as a zombie.
+   */
   ring(now: number): void {
     const { counters, reporter } = this.plan;
     this.permit = false;

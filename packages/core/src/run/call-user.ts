@@ -1,4 +1,7 @@
-/** Calls a function of the user. If it throws, returns `otherwise` and rethrows the error as an uncaught exception. */
+/**
+ * Calls a function that the user has provided. If it throws, returns `otherwise`, and rethrows the error in a
+ * microtask as an uncaught exception.
+ */
 export function callUser<T>(fn: () => T, otherwise: T): T {
   try {
     return fn();

@@ -12,7 +12,7 @@ export interface Deadline {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The deadline of a run that starts now. Of its own time limit and the inherited one, the earlier counts. */
+/** Returns the deadline of a run that starts now: the earlier of its own time limit and the inherited one. */
 export function deadlineOf(
   { clock, patienceMs }: Pick<Plan, 'clock' | 'patienceMs'>,
   { patience, signal }: RunOptions,
@@ -26,7 +26,10 @@ export function deadlineOf(
 
 type EarlyStop = 'cancelled' | 'patience_too_short';
 
-/** Settles like `promise`, or with the result of `instead` if the deadline or an abort comes first. */
+/**
+ * Settles like `promise`. If the deadline passes or the signal aborts before, resolves with the result of
+ * `instead`.
+ */
 export function withDeadline<T>(
   promise: Promise<T>,
   clock: Clock,

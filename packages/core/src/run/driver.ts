@@ -3,7 +3,10 @@ import type { Attempt } from './attempt.ts';
 import { type Driver, STOP, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 
-/** Returns the next step after an attempt has ended. Undefined: the work no longer waits for this attempt. */
+/**
+ * Returns the next step after an attempt has ended. Undefined: the run does not wait for this attempt, for
+ * example because it has timed out.
+ */
 export function stepAfter(work: Work, driver: Driver, attempt: Attempt, outcome: Outcome): Step | undefined {
   const { clock } = work.plan;
   const now = clock.now();
@@ -19,11 +22,11 @@ export function stepAfter(work: Work, driver: Driver, attempt: Attempt, outcome:
 export function stepAt(work: Work, now: number): Step {
   const { backingOff } = work;
   const step = work.alarm(now);
-  // `onWait` was already called when this backoff began.
+  // `onWait` was called when this backoff began, so it is not called again.
   return backingOff ? step : notifyWait(work, step);
 }
 
-/** Sets the driver's alarm to the time when the work must act next. */
+/** Sets the alarm of the driver to `wakeAt`, the time of the next step of the work. */
 export function schedule(work: Work, driver: Driver): void {
   if (work.wakeAt < Infinity) work.plan.clock.set(driver, work.wakeAt);
 }

@@ -12,16 +12,19 @@ import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
 
 /**
- * Returns the function `policy.run`. For each run it takes the cheapest way:
+ * Returns the function `policy.run`. For each run it chooses the cheapest way:
  *
- * 1. Without guards, reporter and classified values, it returns the operation's own promise.
- * 2. While all guards admit calls, `runFast` runs the operation. The state machine `Work` is created only when an
+ * 1. If the policy has no guards, no reporter and no classifier for returned values, and the run has no
+ *    options, it only calls the operation and counts the result. The state machine `Work` is created only
+ *    when the attempt fails.
+ * 2. While all guards admit calls, `runFast` runs the operation. The state machine is created only when an
  *    attempt fails or times out.
- * 3. With layers around the work (cache, fallback, mode), it runs the operation through the layers.
- * 4. Otherwise it creates the state machine at the start, for example for a signal or several targets.
+ * 3. If the policy has layers (cache, fallback, mode), the operation runs inside the layers.
+ * 4. Otherwise the state machine is created at the start, for example for a run with a signal or several
+ *    targets.
  *
- * The first way calls the operation in this function itself, because each stack frame makes errors of the operation
- * slower to create.
+ * The first way calls the operation directly in this function, because each additional stack frame makes
+ * errors of the operation slower to create.
  */
 export function runnerOf(made: {
   readonly plan: Plan;
@@ -29,7 +32,7 @@ export function runnerOf(made: {
   return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
     const { plan } = made;
     const wrong = options && runOptionsError(options);
-    // Invalid options reject the promise, because `run` should not throw synchronously.
+    // Invalid options reject the promise, because `run` must not throw synchronously.
     if (wrong) return Promise.reject(wrong);
     const { canSkipMachine, fastPath, runLayers } = plan;
     if (canSkipMachine && !options && !ambientContext()) {
@@ -61,7 +64,7 @@ export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   return new Attempt(plan, 1, patienceEndsAt);
 }
 
-/** Creates the state machine for work that began without one. */
+/** Creates the state machine for a run whose first attempt was made without one. */
 export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, startedAt: number): Work {
   const work = plan.work(undefined, startedAt, patienceEndsAt);
   work.attempt = attempt;
@@ -69,7 +72,10 @@ export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, s
   return work;
 }
 
-/** An attempt without a state machine threw. Continues with a state machine. */
+/**
+ * Called when a first attempt without a state machine has thrown. Creates the state machine, which decides
+ * about a retry.
+ */
 function retryPlain<T>(
   this: Attempt,
   operation: Operation<T>,
@@ -98,8 +104,8 @@ function retryPlain<T>(
 const okay: Judgement = { class: 'ok' };
 
 /**
- * Runs an operation while all guards admit calls. The state machine is created only when an attempt fails or times out.
- * Returns undefined when the state machine is needed from the start.
+ * Runs an operation without the state machine `Work`, if all guards admit the call. The state machine is
+ * created only when an attempt fails or times out. Returns undefined if it is needed from the start.
  */
 export function runFast<T>(
   plan: Plan,
@@ -114,7 +120,8 @@ export function runFast<T>(
     const refused = refuseFast(plan, options);
     return refused && rejectSoon(refused);
   }
-  // Several names share the overflow target. Only the state machine restores the name that the run asked for.
+  // When there are too many targets, several names share the overflow target. Only the state machine can
+  // restore the name that the run asked for.
   if (target.name !== options?.target || plan.reporter?.isHeard()) return undefined;
   if (bulkhead && !bulkhead.tryEnter()) return undefined;
   plan.counters.operations++;
@@ -133,8 +140,8 @@ export function runFast<T>(
 }
 
 /**
- * Rejects one microtask later, when the caller has added its handler. A rejection without a handler is 1.5 times as
- * slow.
+ * Returns a promise that rejects one microtask later, when the caller has already added its handler.
+ * Rejecting a promise without a handler takes 1.5 times as long.
  */
 function rejectSoon({ error }: Refused): Promise<never> {
   return new Promise((_, reject) => {
@@ -142,7 +149,10 @@ function rejectSoon({ error }: Refused): Promise<never> {
   });
 }
 
-/** Holds the `resolve` of a new promise. A closure for it would be a tenth of all memory that a call allocates. */
+/**
+ * `take` stores the `resolve` function of a new promise here. A closure instead would be a tenth of all
+ * memory that a call allocates.
+ */
 let taken: (value: never) => void;
 function take(resolve: (value: never) => void): void {
   taken = resolve;
@@ -188,12 +198,15 @@ function continueWith<T>(
   return promise;
 }
 
-/** An attempt with a time limit: its promise settles at the limit, even if the operation never ends. */
+/**
+ * An attempt with a time limit, outside of the state machine. Its promise settles at the limit, even if the
+ * operation never ends.
+ */
 class FastAttempt<T> extends GuardedAttempt {
   declare operation: Operation<T>;
   declare options: RunOptions | undefined;
   declare resolve: (value: T | Promise<T>) => void;
-  /** The run that continues after the first attempt has failed; undefined until then. */
+  /** Continues the run after the first attempt has failed; undefined until then. */
   declare run: Run<T> | undefined;
 
   promise(operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
@@ -243,7 +256,7 @@ class FastAttempt<T> extends GuardedAttempt {
     run.step(notifyWait(work, work.settled(clock.now(), this, outcome, judged)));
   }
 
-  /** Creates the state machine `Work`, which continues from this attempt. */
+  /** Creates the state machine `Work`, which continues the run from this attempt. */
   machine(): { work: Work; run: Run<T> } {
     const work = guardedMachineFor(this, this.options);
     const { run, promise } = follow(work, this.operation, undefined, returnOrThrow<T>);

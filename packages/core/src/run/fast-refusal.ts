@@ -5,8 +5,8 @@ import type { Failure } from './promise-driver.ts';
 import type { RunOptions } from './run-options.ts';
 
 /**
- * Refuses a call at an open breaker without creating the state machine `Work`, because refusals must be cheap. Returns
- * undefined when the state machine is needed.
+ * Refuses a call at an open breaker without creating the state machine `Work`, because refusals must be
+ * cheap. Returns undefined if the state machine is needed.
  */
 export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused | undefined {
   if (plan.waitsForBreaker || plan.reporter?.isHeard() || (options && needsMachineFor(options)))
@@ -30,7 +30,10 @@ export function needsMachineFor({ signal, patience, targets, ambient }: RunOptio
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }
 
-/** A failure that creates its error and its story (the record of the run) only when they are read. */
+/**
+ * The result of a refused run. To be cheap, it creates its error and its story (the record of the run) only
+ * when they are read.
+ */
 export class Refused implements Failure<never>, RunEnding {
   readonly ok = false;
   readonly thrown = true;

@@ -4,19 +4,22 @@ import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
 import type { GuardedAttempt } from './attempt.ts';
 
-/** A probe without a result is given up as failed this long after the time limit of the attempt. */
+/**
+ * A probe (a trial call of the breaker) without a result counts as failed this many ms after its time limit.
+ */
 const ticketGraceMs = 1000;
-/** Without a time limit, a probe without a result is given up as failed after this time. */
+/** If a probe has no time limit, it counts as failed after this many ms without a result. */
 const unlimitedLeaseMs = 60_000;
 const sharesMax = 10;
 /**
- * The shortest time limit of an attempt. Without a minimum, attempts would get ever shorter and never use up the time.
+ * The shortest time limit of an attempt, in ms. Without a minimum, equal shares of the remaining time would
+ * become shorter and shorter, and the time would never be used up.
  */
 const shareMinMs = 1;
 
 /**
- * Starts an attempt that all guards but the breaker have admitted. Returns undefined if the breaker admits no more
- * probes. Then the caller must return the permit to the bulkhead.
+ * Starts an attempt that all guards except the breaker have admitted. Returns undefined if the breaker does
+ * not admit it. Then the caller must return the bulkhead permit.
  */
 export function startAttempt<F extends GuardedAttempt>(
   Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
@@ -25,7 +28,10 @@ export function startAttempt<F extends GuardedAttempt>(
   attempt: number,
   now: number,
   patienceEndsAt: number,
-  /** The minimum limit while limits are being learnt: twice the limit that was too short for the previous attempt. */
+  /**
+   * The minimum time limit while limits are being learnt: twice the time after which the previous attempt
+   * timed out.
+   */
   leastMs = 0,
 ): F | undefined {
   const { attemptTimeoutMs } = plan;
@@ -33,7 +39,8 @@ export function startAttempt<F extends GuardedAttempt>(
   const limitMs =
     attemptTimeoutMs > 0 ? attemptTimeoutMs : Math.max(leastMs, limitOf(plan, target, attempt, leftMs));
   const { breaker, autoTimeout } = target;
-  // A limit that is not learnt yet may be extended, up to the time limit of the work.
+  // While the limit is not learnt, the attempt may be extended up to the time limit of the work. So the
+  // breaker must wait that long for the result.
   const leaseMs = autoTimeout?.isLearnt === false ? leftMs : limitMs;
   const ticket = breaker
     ? breaker.admit(now, leaseMs < Infinity ? leaseMs + ticketGraceMs : unlimitedLeaseMs)
@@ -65,8 +72,8 @@ function sharesLeft(plan: Plan, attempt: number): number {
 }
 
 /**
- * Returns when an attempt at its time limit must really end. If no retry can follow or the limit seems too short, the
- * attempt may go on.
+ * Called when an attempt reaches its time limit. Returns when it must really end: later if no retry can
+ * follow, or if the limit seems too short.
  */
 export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
   const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;
@@ -74,19 +81,22 @@ export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number 
   if (plan.attemptTimeoutMs > 0 || !autoTimeout) return endsAt;
   if (!mayRetry || autoTimeout.isLifted) return patienceEndsAt;
   if (autoTimeout.isLearnt) return endsAt;
-  // Longer answers may have raised the limit since the attempt was sent.
+  // Slow answers of other attempts may have raised the limit since this attempt was sent.
   return Math.max(
     endsAt,
     startedAt + autoTimeout.limitMs(patienceEndsAt - startedAt, sharesLeft(plan, attempt)),
   );
 }
 
-/** The clock is read at the end of one success in eight. Other successes use their start time. */
+/**
+ * The clock is read at the end of one success in eight. The other successes are recorded with their start
+ * time.
+ */
 const timedEvery = 8;
 
 /**
- * Whether to read the clock at the end of a successful attempt, which is expensive. If nothing measures latency, a
- * slightly older time is good enough.
+ * Whether to read the clock at the end of a successful attempt. Reading is expensive, so it is skipped for
+ * most attempts if nothing measures their duration.
  */
 export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boolean {
   const { breaker, bulkhead, latency, health, throttle } = target;
@@ -97,8 +107,8 @@ export function isEndTimed({ plan, targetState: target }: GuardedAttempt): boole
 }
 
 /**
- * Reports an outcome to the state of its target. `ok` and `fatal` are answers, `ignored` is not counted, the others are
- * failures.
+ * Records the outcome of an attempt in the state of its target (breaker, latency, …). The classes `ok` and
+ * `fatal` are answers, `ignored` is not counted, and the others are failures.
  */
 export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judgement): void {
   const { targetState: target, ticket } = guarded;
@@ -122,7 +132,7 @@ export function settleAttempt(guarded: GuardedAttempt, now: number, judged: Judg
   if (!guarded.abandoned) guarded.release(now);
 }
 
-/** Records a first attempt that succeeded without the state machine `Work`. */
+/** Records the success of a first attempt that was made without the state machine `Work`. */
 export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void {
   const { plan, targetState, startedAt } = guarded;
   settleAttempt(guarded, isEndTimed(guarded) ? plan.clock.now() : startedAt, judged);
@@ -131,8 +141,8 @@ export function settleSuccess(guarded: GuardedAttempt, judged: Judgement): void 
 }
 
 /**
- * Creates the error of an attempt that timed out. Its cause is the operation's last error, never another timeout error,
- * so that the chain of causes does not grow.
+ * Creates the error of an attempt that timed out. Its cause is the last error of the operation. The cause is
+ * never another timeout error, because then the chain of causes would grow with each attempt.
  */
 export function expiryOf(guarded: GuardedAttempt, startedAt: number, result: unknown): ExpiredError {
   const cause = isExpired(result) ? result.cause : result;

@@ -19,39 +19,46 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/** A timeout says nothing about the target if the attempt had less time than this. */
+/** If an attempt had less time than this, its timeout says nothing about the target. */
 const fairMs = 50;
 
-/** An answer is quick within this multiple of the median. */
+/** An answer is quick if it takes at most this multiple of the median duration. */
 const quickFactor = 2;
 
-/** Work that waits for a half-open breaker asks again after this time, plus a random time of up to the same length. */
+/**
+ * A run that waits for a half-open breaker checks it again after this many ms, plus a random time of at most
+ * the same length.
+ */
 const lookMs = 50;
 
-/** The attempt is not admitted; `Guards.refused` says why. */
+/** A guard did not admit the attempt. `Guards.refused` says why. */
 const REFUSED = -1;
 type Admission = Step | typeof REFUSED;
 
 /**
- * The guards that each attempt must pass, in this order: choice of the target, throttle, breaker, rate limiter,
- * bulkhead, breaker again, attempt timeout.
+ * The guards that each attempt must pass, in this order: choice of the target, throttle, breaker, rate
+ * limiter, bulkhead, breaker again, attempt timeout.
  *
- * A refusal by a guard is no failure of the target. If the run has several targets, another one is tried.
+ * A refusal by a guard does not count as a failure of the target. If the run has several targets, another
+ * target is tried.
  */
 export class Guards {
   declare readonly work: Work;
-  /** The older of two attempts in flight, after a hedge (a second attempt) was sent. `work.current` is the newer. */
+  /**
+   * If a hedge (a second attempt) was sent: the older of the two attempts in flight. `work.current` is the
+   * newer one.
+   */
   declare hedgeTwin: GuardedAttempt | undefined;
-  /** When a hedge (a second attempt beside the first) may be sent. Infinity: never. */
+  /** When to send a hedge (a second attempt while the first is in flight). Infinity: no hedge is sent. */
   declare hedgeAt: number;
-  /** No attempt is sent before this time, because a server asked to wait. */
+  /** A server asked to wait until this time, so no attempt is sent before it. */
   declare hintedUntil: number;
-  /** An attempt that waits for a breaker, for a rate limiter or in the bulkhead's queue. */
+  /** Set while an attempt waits for a breaker, for the rate limiter or in the queue of the bulkhead. */
   declare paused: Pause | undefined;
-  /** The targets that were already tried, if the run has several. */
+  /** If the run has several targets: those that attempts were already sent to. */
   declare tried: Set<Target> | undefined;
   declare refused: Refusal | undefined;
-  /** The minimum time limit of the next attempt, because a shorter limit was not enough. */
+  /** The minimum time limit of the next attempt in ms, because the previous limit was too short. */
   declare attemptMinMs: number;
 
   constructor(work: Work) {
@@ -103,7 +110,7 @@ export class Guards {
     return step;
   }
 
-  /** Continues with an attempt that `runFast` started without the state machine. */
+  /** Takes over an attempt that `runFast` has started without the state machine. */
   adopt(guarded: GuardedAttempt, budget: RetryBudget | undefined): void {
     this.work.attempt = guarded.attempt;
     this.work.serial = guarded.serial;
@@ -120,7 +127,8 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // `endedAt` is set first: aborting the slower attempt may call `cancel`, which must see that the run has ended.
+    // `endedAt` is set first: when the slower attempt is aborted below, a listener may abort the signal of
+    // the run. The driver ignores that if the run has already ended.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();
@@ -131,7 +139,8 @@ export class Guards {
   learn(now: number, attempt: Attempt, judged: Judgement): void {
     const guarded = attempt as GuardedAttempt;
     this.forget(guarded);
-    // A timeout after less than 50 ms is no failure of the target, if it was the time limit of the work.
+    // If the time limit of the work ended this attempt after less than 50 ms, the timeout does not count as a
+    // failure of the target.
     const isFair = !guarded.abandoned || !isPatience(this.work.result) || now - guarded.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
     settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
@@ -143,10 +152,13 @@ export class Guards {
     return guarded.abandoned;
   }
 
-  /** Adds the longest wait that a server asked for. Returns undefined while another attempt is in flight. */
+  /**
+   * Returns `judged` with the longest wait that a server has asked for. Returns undefined while another
+   * attempt is in flight.
+   */
   withHint(now: number, judged: Judgement): Judgement | undefined {
     const retryAfterMs = asDelayMs(judged.retryAfterMs ?? 0);
-    // A server's hint to one of two attempts in flight holds for both.
+    // If two attempts are in flight, a wait that a server asks for in one of them applies to both.
     this.hintedUntil = Math.max(this.hintedUntil, now + retryAfterMs);
     if (this.work.current) return undefined;
     const hintMs = this.hintedUntil - now;
@@ -157,7 +169,7 @@ export class Guards {
     return this.work.target?.latency?.quantile(0.5) ?? 0;
   }
 
-  /** When the next attempt would be admitted. Infinity: the work ends instead of waiting. */
+  /** Returns when the next attempt would be admitted. Infinity: the run ends instead of waiting. */
   admitsAt(now: number): number {
     const { plan, target } = this.work;
     if (this.isOneOfMany) return plan.choose!(this.work, now, undefined) ? now : Infinity;
@@ -169,7 +181,7 @@ export class Guards {
   refusal(): unknown {
     const { refused } = this;
     if (!refused || refused.because !== this.work.stop || this.work.attempt > 0) return this.work.result;
-    // The error is created only once.
+    // The error must be created only once.
     this.refused = undefined;
     const afterMs = refused.admitsAt - this.work.endedAt;
     return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
@@ -181,7 +193,8 @@ export class Guards {
 
   private admit(now: number, target: Target): Admission {
     const { plan, patienceEndsAt } = this.work;
-    // A hedge (a second attempt) never waits: it is sent immediately or not at all.
+    // A hedge (a second attempt while the first is in flight) never waits: it is sent immediately or not at
+    // all.
     const mayWait = !this.work.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {
@@ -245,7 +258,10 @@ export class Guards {
     return SEND;
   }
 
-  /** Several names share the overflow target. This sets the name that the run asked for. */
+  /**
+   * When there are too many targets, several names share the overflow target. This method gives the attempt
+   * the name that the run asked for.
+   */
   private rename(guarded: GuardedAttempt, now: number): void {
     const { plan, options } = this.work;
     const strangers = options?.targets?.filter(
@@ -261,7 +277,7 @@ export class Guards {
     return REFUSED;
   }
 
-  /** Refuses, because the breakers of all targets of the run are open. */
+  /** Refuses the attempt, because the breakers of all targets of the run are open. */
   private refuseAll(now: number): Admission {
     const { options, plan, target } = this.work;
     const targets = options!.targets!;
@@ -275,7 +291,7 @@ export class Guards {
     return this.refuse(now, target as Target, 'breaker_open', Math.min(...admitsAt));
   }
 
-  /** Returns the next step. After a refusal it tries the other targets of the run. */
+  /** Returns the next step. If a target refused the attempt, the other targets of the run are tried first. */
   private orElsewhere(now: number, first: Admission): Step {
     let admission = first;
     let refused: Set<Target> | undefined;
@@ -285,7 +301,8 @@ export class Guards {
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.work.plan.choose!(this.work, now, refused);
-      // A refused hedge is not sent, because the first attempt is still in flight.
+      // No other target is left. If the refused attempt was a hedge, the first attempt is still in flight, so
+      // the run waits for it. Otherwise the run ends.
       if (!target)
         return this.work.current ? WAIT : this.work.giveUp(now, this.refused!.because, this.work.result);
       admission = this.admit(now, target);
@@ -304,14 +321,14 @@ export class Guards {
     return Math.min(this.hedgeAt, current?.endsAt ?? Infinity, this.hedgeTwin?.endsAt ?? Infinity);
   }
 
-  /** Whether an attempt must end now. If it may run longer, its end is moved. */
+  /** Whether an attempt must end now. If it may run longer, its time limit is extended. */
   private isTimeUp(now: number, guarded: GuardedAttempt): boolean {
     if (guarded.endsAt > now) return false;
     if (now < this.work.patienceEndsAt) guarded.at = extendedEnd(guarded, this.mayRetry(now, guarded));
     return guarded.endsAt <= now;
   }
 
-  /** Whether a retry could follow if this attempt timed out now. */
+  /** Whether a retry would be possible if this attempt timed out now. */
   private mayRetry(now: number, guarded: GuardedAttempt): boolean {
     const { plan, options, budget } = this.work;
     if (
@@ -325,14 +342,17 @@ export class Guards {
     return !budget || guarded.targetState.autoTimeout?.isLearnt === true || !budget.isScarce(now);
   }
 
-  /** Ends an attempt at its time limit. Its call may still run, and keeps its permit for up to 30 s. */
+  /**
+   * Ends an attempt at its time limit. The operation may still run, and keeps its bulkhead permit for up to
+   * 30 s.
+   */
   private expire(now: number, guarded: GuardedAttempt): Step {
     const error = expiryOf(guarded, this.work.startedAt, this.work.result);
     this.work.plan.counters.timeouts++;
     const isUnlearnt = guarded.targetState.autoTimeout?.isLearnt === false;
     this.attemptMinMs = isUnlearnt ? 2 * (now - guarded.startedAt) : 0;
     guarded.abandon(now, error);
-    // Listeners of the attempt's signal may have cancelled the run.
+    // The abort may have called a listener that cancelled the run.
     if (this.work.stop) return STOP;
     return this.work.settled(now, guarded, { ok: false, error });
   }
@@ -353,8 +373,8 @@ export class Guards {
   }
 
   /**
-   * Returns when to ask the breaker again. A half-open breaker is asked after 50 to 100 ms, because its probes may end
-   * at any time.
+   * Returns when to check the breaker again. A half-open breaker is checked after 50 to 100 ms, because its
+   * probes may end at any time.
    */
   private looksAgainAt(now: number, breaker: Breaker): number {
     const at = breaker.reopensAt(now);
@@ -362,25 +382,25 @@ export class Guards {
     return isProbing ? Math.min(at, now + lookMs * (1 + this.work.plan.random())) : at;
   }
 
-  /** Called when this work leaves the bulkhead's queue with a permit. */
+  /** Called when this run leaves the queue of the bulkhead with a permit. */
   admitted(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.dispatch(now, target)));
   }
 
-  /** Called when work of a higher priority takes this place in the bulkhead's queue. */
+  /** Called when another run with a higher priority takes this run's place in the queue of the bulkhead. */
   displaced(now: number, target: Target): void {
     this.paused = undefined;
     this.work.driver?.perform(this.orElsewhere(now, this.refuse(now, target, 'bulkhead_full')));
   }
 
-  /** Called when the time limit of the work ends in the bulkhead's queue. */
+  /** Called when the time limit of the run ends while it waits in the queue of the bulkhead. */
   expired(now: number): void {
     this.paused = undefined;
     this.work.driver?.perform(this.spent(now));
   }
 
-  /** Ends the work because its time limit passed while no attempt was in flight. */
+  /** Ends the run, because its time limit has passed while no attempt was in flight. */
   spent(now: number): Step {
     const limitMs = this.work.patienceEndsAt - this.work.startedAt;
     const spent = new ExpiredError('HOLDFAST_PATIENCE_SPENT', 'the work', limitMs, undefined);
@@ -391,12 +411,13 @@ export class Guards {
 interface Refusal {
   readonly target: Target;
   readonly because: RefusalReason;
-  /** When the guard expects to admit calls again; Infinity while that is unknown. */
+  /** When the guard expects to admit calls again; Infinity if that is unknown. */
   readonly admitsAt: number;
 }
 
 /**
- * Whether the retry after a timeout was answered quickly. Then a message was lost, and the target is not overloaded.
+ * Whether the retry after a timeout was answered quickly. If so, the timeout was caused by a lost message and
+ * not by an overloaded target.
  */
 function isQuick({ targetState, startedAt }: GuardedAttempt, now: number): boolean {
   return now - startedAt <= quickFactor * (targetState.latency?.quantile(0.5) ?? 0);
@@ -407,9 +428,9 @@ function isPatience(result: unknown): boolean {
 }
 
 interface Pause {
-  /** Continues when the alarm of the work rings. */
+  /** Called at `wakeAt`: continues with the attempt, and returns the next step. */
   resume(now: number): Step;
-  /** Ends the wait because the work has ended. */
+  /** Called when the run ends during the wait: stops waiting. */
   leave(): void;
 }
 

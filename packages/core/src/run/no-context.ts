@@ -1,15 +1,18 @@
 const waiting: (() => void)[] = [];
 let wake: () => void;
 
-/** Runs `fn` one microtask later, in the async context in which this module was loaded. */
+/**
+ * Runs `fn` one microtask later, in the async context in which this module was loaded. So `fn` does not run
+ * in the context of any caller.
+ */
 export function runWithoutContext(fn: () => void): void {
   waiting.push(fn);
   wake();
 }
 
 /**
- * A promise reaction runs in the async context in which it was added. Each reaction adds the next, so the context of
- * the module is kept.
+ * Waits for the next call of `wake`. A `then` callback runs in the async context in which `then` was called.
+ * Each callback calls `then` for the next one, so all run in the context in which this module was loaded.
  */
 function awaitNext(): void {
   new Promise<void>((resolve) => {

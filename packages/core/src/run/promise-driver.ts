@@ -11,39 +11,44 @@ import type { Operation, RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, type Step, WAIT } from './step.ts';
 import type { Work } from './work.ts';
 
-/** Besides steps, `Run.step` accepts these two: an attempt returned, or an attempt threw. */
+/**
+ * In addition to steps, `Run.step` accepts these two values: an attempt has returned a value, or has thrown.
+ */
 const RETURNED = 4;
 const THREW = 5;
 
-/** How a run ended, for `try`. */
+/** How a run ended. `policy.try` returns it. */
 export type Ending<T> = Success<T> | Failure<T>;
 
-/** How a run succeeded. `from` is given if no attempt of it made the value. */
+/** The result of a run that succeeded. */
 export interface Success<T> {
   readonly ok: true;
   readonly value: T;
   readonly story: Story;
-  /** Where the value comes from, if not from the operation. */
+  /** Where the value comes from, if the operation did not return it. */
   readonly from?: 'fallback' | 'cache' | undefined;
 }
 
-/** How a run failed. `thrown` is false if the last attempt returned a value that counts as a failure. */
+/** The result of a run that failed. */
 export interface Failure<T> {
   readonly ok: false;
-  /** False: a returned value was classified as a failure. `run` returns that value. */
+  /**
+   * False: nothing was thrown, but the returned value was classified as a failure. Then `run` returns that
+   * value.
+   */
   readonly thrown: boolean;
   readonly error: unknown;
   readonly value: T | undefined;
   readonly story: Story;
 }
 
-/** Performs the steps of one run with promises. `Work` makes all decisions. */
+/** Performs the steps of one run, with promises. The state machine `Work` makes all decisions. */
 export class Run<T> extends Alarm implements Driver, AbortListener {
   declare readonly work: Work;
   declare readonly operation: Operation<T>;
   declare readonly signal: AbortSignal | undefined;
   declare readonly settle: () => void;
-  /** Sends an attempt in the async context of the caller. Undefined until `captureContext` is called. */
+  /** Sends an attempt in the async context of the caller. Undefined before `captureContext` is called. */
   declare sendInContext: ((attempt: Attempt) => void) | undefined;
 
   constructor(work: Work, operation: Operation<T>, signal: AbortSignal | undefined, settle: () => void) {
@@ -58,8 +63,9 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step that a timer or a queue caused, in the async context of some other caller. The operation must not
-   * see that context. So the operation is called in its own caller's context, or in none.
+   * Performs a step that a timer or a queue has caused. At this point the async context may be that of an
+   * unrelated caller, and the operation must not see it. So the operation is called in the context of its own
+   * caller, or in none.
    */
   perform(step: Step): void {
     const { work, sendInContext } = this;
@@ -72,8 +78,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Keeps the async context of the caller for the next attempt. A promise reaction runs in the context in which it was
-   * added.
+   * Keeps the async context of the caller for the next attempt. This works because a `then` callback runs in
+   * the context in which `then` was called.
    */
   captureContext(): void {
     if (this.sendInContext) return;
@@ -82,15 +88,16 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     }).then((attempt) => this.sendIfLive(attempt));
   }
 
-  /** Sends the attempt, unless the run was cancelled before this microtask. */
+  /** Sends the attempt, unless the run has been cancelled in the meantime. */
   sendIfLive(attempt: Attempt): void {
     const { work } = this;
     if (!work.isLate(work.plan.clock.now(), attempt)) this.step(SEND);
   }
 
   /**
-   * Performs a step, or the step that follows when an attempt returned or threw. Call it in the async context of the
-   * caller. It is one long function, because each stack frame makes errors of the operation slower to create.
+   * Performs a step. For RETURNED or THREW, it performs the step that follows that outcome. Call it in the
+   * async context of the caller. It is one long function, because each additional stack frame makes errors of
+   * the operation slower to create.
    */
   step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;
@@ -130,8 +137,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const step = stepAfter(work, this, attempt, outcome);
-    // The attempt timed out in another async context. This code runs in the caller's context, so that context is
-    // captured now.
+    // This attempt had already timed out, and the timer ran in another async context. This code runs in the
+    // context of the caller, so it captures that context for the next attempt.
     if (step === undefined && work.endedAt < 0) this.captureContext();
     return step;
   }
@@ -142,7 +149,7 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
 
   aborted(reason: unknown): void {
     const { work } = this;
-    // Listeners may abort the signal when the run has ended. That changes nothing.
+    // A listener may abort the signal when the run has already ended. Then nothing is done.
     if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
   }
 
@@ -156,12 +163,15 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 }
 
-/** Runs `operation` under a compiled policy. If it fails, throws its last error unchanged. */
+/**
+ * Runs `operation` under a compiled policy and returns its value. If the run fails, throws the last error of
+ * `operation` unchanged.
+ */
 export function run<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined): Promise<T> {
   return start(plan, operation, options, returnOrThrow<T>);
 }
 
-/** Runs `operation` under a compiled policy and returns how it ended. Never throws. */
+/** Runs `operation` under a compiled policy and returns how the run ended. The promise never rejects. */
 export function attemptRun<T>(plan: Plan, operation: Operation<T>, options?: RunOptions): Promise<Ending<T>> {
   return start(plan, operation, options, endingOf<T>);
 }
@@ -184,7 +194,8 @@ function start<T, R>(
   const signal = options?.signal ?? around?.signal;
   if (isRetriedElsewhere(around)) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
-  // The error is thrown one microtask later, because a rejection without a handler is 1.5 times as slow.
+  // The result is read one microtask later, when the caller has added its handler. Rejecting a promise
+  // without a handler takes 1.5 times as long.
   if (step >= DONE) return soon.then(() => read(work));
   const { run, promise } = follow(
     work,
@@ -193,15 +204,15 @@ function start<T, R>(
     read,
   );
   run.step(step);
-  // A listener of the first notice may have aborted the signal already.
+  // A listener of the notice `start` may already have aborted the signal.
   if (signal?.aborted) run.aborted(signal.reason);
   return promise;
 }
 
-/** A resolved promise: its reactions run one microtask later. */
+/** A resolved promise: its `then` callbacks run one microtask later. */
 export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
-/** Creates the run of `work` and the promise of its result. The caller performs the first step. */
+/** Creates the driver for `work`, and the promise of its result. The caller performs the first step. */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,
@@ -233,7 +244,7 @@ export function returnOrThrow<T>(work: Work): T {
   return work.result as T;
 }
 
-/** Returns the value or throws the error, as `run` does. */
+/** Returns the value of an ending, or throws its error, as `policy.run` does. */
 export function unwrap<T>(ending: Ending<T>): T {
   if (ending.ok || !ending.thrown) return ending.value as T;
   throw ending.error;
@@ -243,7 +254,7 @@ function endingOf<T>(work: Work): Ending<T> {
   return work.stop ? new Failed<T>(work) : { ok: true, value: work.result as T, story: work.story };
 }
 
-/** A failure that creates its error only when somebody reads it. */
+/** A failed run. Its error is created only when it is read, because creating errors is slow. */
 class Failed<T> implements Failure<T> {
   readonly ok = false;
   readonly #work: Work;

@@ -5,78 +5,86 @@ import type { Duration } from '../policy/duration.ts';
 import { readDuration } from '../policy/duration.ts';
 import { OptionsError } from '../report/errors.ts';
 
-/** What an operation receives for each attempt. */
+/** The argument that an operation gets at each attempt. */
 export interface Context {
-  /** Counted from 1. */
+  /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /** The target of this attempt. Undefined if the run names none. */
+  /** The target that this attempt should call. Undefined if the run has no target. */
   readonly target: string | undefined;
-  /** Aborts when the attempt times out, is cancelled or was slower than a second attempt. */
+  /** Aborts when the attempt times out, is cancelled, or is slower than a second attempt. */
   readonly signal: AbortSignal;
-  /** The ms until the caller stops waiting; Infinity without a limit. */
+  /** Ms until the time limit of the run; Infinity without a limit. */
   readonly patienceLeft: number;
 }
 
-/** An asynchronous function that can be attempted more than once. */
+/** A function that a policy runs. It may be called more than once. */
 export type Operation<T> = (context: Context) => PromiseLike<T> | T;
 
-/** Options of one run. */
+/** The options of one run. */
 export interface RunOptions {
   /**
-   * The time limit of the whole run, waits included. It can only shorten an inherited limit. Default: the `patience` of
-   * the policy.
+   * The time limit of the whole run, including waits. It cannot extend an inherited time limit. Default: the
+   * `patience` of the policy.
    */
   readonly patience?: Duration | undefined;
   /** When this signal aborts, the run ends and rejects with the reason of the signal. Default: none. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The host or shard that is called. Each target has its own breaker, budget, bulkhead and latency. Default: none;
-   * runs without a target share one state.
+   * The name of the host or shard that is called. Each target has its own breaker, budget, bulkhead and
+   * latency. Default: none; runs without a target share one state.
    */
   readonly target?: string | undefined;
-  /** Interchangeable targets. Each attempt is sent to one of them, and a retry preferably to another. Default: none. */
+  /**
+   * Names of hosts or shards that can all do the work. Each attempt is sent to one of them, and a retry to
+   * another if possible. Default: none.
+   */
   readonly targets?: readonly string[] | undefined;
-  /** False: a retry needs proof that the attempt was not processed. Default: `true`. */
+  /** False: a retry is made only if the target has certainly not processed the attempt. Default: `true`. */
   readonly idempotent?: boolean | undefined;
   /**
-   * Called before each retry. It may return a reason that forbids the retry, such as `not_replayable`. Default: none.
+   * Called before each retry. If it returns a stop reason, such as `not_replayable`, no retry is made.
+   * Default: none.
    */
   readonly retryVeto?: (() => StopReason | undefined) | undefined;
   /**
-   * Classifies the outcomes of this run before the policy does. Return undefined to leave an outcome to the policy. If
-   * this function throws, nothing is retried. Default: none.
+   * Classifies the outcomes of this run before the policy does. If it returns undefined, the policy
+   * classifies the outcome. If it throws, nothing is retried. Default: none.
    */
   readonly classify?: Classifier | undefined;
   /**
-   * Under load, calls with the lowest priority are refused first. Default: the priority of the run around this run, or
-   * `default`.
+   * How important the run is. Under load, runs with the lowest priority are refused first. Default: the
+   * priority of the run around this run, or `default`.
    */
   readonly priority?: Priority | undefined;
-  /** The key of this run's result in the cache. Default: none, and the result is not cached. */
+  /** The key under which the result of this run is cached. Default: none, and the result is not cached. */
   readonly cacheKey?: string | undefined;
   /**
-   * True: runs inside this one inherit its time limit, priority and signal. Needs `holdfast/ambient`. Default: `false`.
+   * True: the runs inside this run inherit its time limit, priority and signal. Needs `holdfast/ambient`.
+   * Default: `false`.
    */
   readonly ambient?: boolean | undefined;
-  /** Set only by mode `observe`, for the notices of this run. Default: `false`. */
+  /** Only mode `observe` sets this option. It marks the notices of this run. Default: `false`. */
   readonly observed?: boolean | undefined;
-  /** Called before each wait between attempts, for example to inform a person. Default: none. */
+  /**
+   * Called before each wait between attempts, for example to inform the user. If it throws, the run is
+   * cancelled. Default: none.
+   */
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
 /** How important a run is. Under load, `sheddable` is refused first and `critical` last. */
 export type Priority = 'critical' | 'default' | 'sheddable';
 
-/** A wait that is about to begin, and how much patience is left, in ms. */
+/** Describes a wait that is about to begin. Times are in ms. */
 export interface Wait {
-  /** The attempt that has just failed. */
+  /** The number of the attempt that has just failed. */
   readonly attempt: number;
   readonly delayMs: number;
   readonly because: OutcomeClass;
   readonly patienceLeft: number;
 }
 
-/** Calls with a higher number are less important and are refused first. */
+/** The rank of each priority. Under load, runs with the highest number are refused first. */
 export const priorityRank: Readonly<Record<Priority, number>> = { critical: 0, default: 1, sheddable: 2 };
 
 const name = /* @__PURE__ */ text();
@@ -84,7 +92,7 @@ const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
 const fields: Readonly<Record<keyof RunOptions, Field>> = {
-  // Infinity is allowed here: a caller without a time limit passes it on.
+  // Infinity is allowed here, because a caller without a time limit may pass its own limit on.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
     kind: 'an AbortSignal',
@@ -106,15 +114,15 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 };
 
 /**
- * Returns an error for the first option that is misspelt or invalid. A typo in `idempotent` could repeat an operation
- * that must not be repeated.
+ * Returns an error for the first option that is misspelt or invalid. Without this check, a misspelt
+ * `idempotent: false` would have no effect, and the operation could be repeated.
  */
 export function runOptionsError(options: RunOptions): OptionsError | undefined {
   for (const key in options) {
     const value = options[key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
     const field = fields[key as keyof RunOptions];
-    // Every object inherits `constructor`, which has no `read`.
+    // `fields` inherits properties such as `constructor`, which have no `read`.
     if (field?.read?.(value, key) === undefined)
       return field?.kind ? new OptionsError(key, value, field.kind) : unknownField(fields, key, value);
   }

@@ -14,14 +14,14 @@ import type { RunOptions } from './run-options.ts';
 import { DONE, type Driver, SEND, STOP, type Step, WAIT } from './step.ts';
 
 /**
- * One piece of work: an operation with all its attempts. It is a synchronous state machine that calls nothing itself. A
- * driver asks it for the next step and performs that step.
+ * One piece of work: an operation with all its attempts. It is a synchronous state machine that does not call
+ * the operation itself. A driver asks it for the next step and performs that step.
  */
 export class Work implements History {
   declare readonly plan: Plan;
   declare readonly options: RunOptions | undefined;
   declare readonly startedAt: number;
-  /** Grows with each run and attempt that begins. */
+  /** The serial number of this run. Runs and attempts that begin later have higher numbers. */
   declare serial: number;
   declare readonly patienceEndsAt: number;
   declare attempt: number;
@@ -30,26 +30,29 @@ export class Work implements History {
   declare retryVeto: StopReason | undefined;
   /** The guards that each attempt must pass (breaker, bulkhead, …). Undefined if the policy has none. */
   declare guards: Guards | undefined;
-  /** The state of the run's target; undefined in a policy without guards. */
+  /** The state of the run's target; undefined in a policy without guards (breaker, bulkhead, …). */
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
   declare payment: Payment;
-  /** The latest attempt. */
+  /** The latest attempt. In a policy with guards, it is undefined while no attempt is in flight. */
   declare current: Attempt | undefined;
-  /** When the driver must call `alarm`. Infinity: never. */
+  /** When the driver must call `alarm`. Infinity: no alarm is needed. */
   declare wakeAt: number;
   /** True between the decision to retry and the next attempt. */
   declare backingOff: boolean;
-  /** What the latest attempt returned or threw. At the end it is the result of the work. */
+  /** The value or the error of the latest attempt. At the end it is the result of the work. */
   declare result: unknown;
-  /** True: `result` is a returned value that counts as a failure. It is returned, not thrown. */
+  /**
+   * True: `result` is a returned value that was classified as a failure. It is returned to the caller, not
+   * thrown.
+   */
   declare resultIsValue: boolean;
   declare stop: StopReason | undefined;
   /** When the work ended, on the scale of `Clock.now`; −1 until then. */
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
-  /** Performs steps that the bulkhead's queue causes. */
+  /** The driver of this run. It performs the steps that the queue of the bulkhead causes. */
   declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
@@ -91,7 +94,7 @@ export class Work implements History {
     return signal?.aborted ? this.cancel(now, signal.reason) : this.send(now);
   }
 
-  /** Sends the next attempt if the guards admit it. */
+  /** Starts the next attempt if the guards admit it, and returns the next step. */
   send(now: number): Step {
     if (this.guards) return this.guards.send(now);
     this.backingOff = false;
@@ -101,14 +104,14 @@ export class Work implements History {
     return SEND;
   }
 
-  /** Called at `wakeAt`, or later on a busy thread. */
+  /** Returns the next step. The driver calls it at `wakeAt`, or later if the thread is busy. */
   alarm(now: number): Step {
     if (this.guards && (this.guards.paused || !this.backingOff)) return this.guards.alarm(now);
     if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
     return now < this.patienceEndsAt ? this.send(now) : this.giveUp(now, 'patience_too_short', this.result);
   }
 
-  /** Cancels the work: stops waiting, and aborts the attempts in flight. */
+  /** Cancels the work: ends waits, and aborts the attempts in flight. */
   cancel(now: number, reason: unknown): Step {
     this.guards?.cancel(now, reason);
     this.resultIsValue = false;
@@ -128,7 +131,7 @@ export class Work implements History {
 
   /** Returns the step after an attempt has ended. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
-    // Classifiers, backoffs and listeners may have cancelled the run.
+    // The classifier was called just before this line, and may have cancelled the run.
     if (this.stop) {
       this.isLate(now, attempt);
       return STOP;
@@ -143,8 +146,8 @@ export class Work implements History {
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // A run inside this attempt gave up, so it has already retried. After a timeout this proves nothing, because the
-    // timeout aborted that run.
+    // Another run inside this attempt gave up, so the work has already been retried there. If this attempt
+    // timed out, that proves nothing: the timeout itself aborted the inner run.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -161,14 +164,15 @@ export class Work implements History {
       outcome: result,
       verdict,
     };
-    // `push` to an empty array would reserve room for seventeen entries.
+    // An array of one entry is smaller: `push` to an empty array would reserve memory for seventeen entries.
     if (this.log === none) this.log = [told];
     else {
-      // Attempts may be unlimited, so the log keeps only the first and the latest 99.
+      // The number of attempts may be unlimited, so the log keeps only the first entry and the latest 99.
       if (this.log.length === logMax) this.log.splice(1, 1);
       this.log.push(told);
     }
     plan.reporter?.attempt(this, attempt, now, judged, verdict);
+    // The user's backoff function or a listener may have cancelled the run.
     if (this.stop) return STOP;
     if (verdict.kind === 'give_up') return this.giveUp(now, verdict.because, result);
     if (verdict.kind !== 'retry') return WAIT;
@@ -183,7 +187,8 @@ export class Work implements History {
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
     this.guards?.finish(now, attempt);
-    // `learn` may have notified a listener that cancelled this run.
+    // `guards.learn` was called before `finish`. It may have changed the breaker, and a listener of that
+    // notice may have cancelled this run.
     if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
@@ -222,18 +227,24 @@ export class Work implements History {
     return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
   }
 
-  /** Whether the work no longer waits for this attempt. If so, its permit goes back to the bulkhead. */
+  /**
+   * Whether the run does not wait for this attempt any more. If so, the attempt's permit is returned to the
+   * bulkhead.
+   */
   isLate(now: number, attempt: Attempt): boolean {
     return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;
   }
 
-  /** The final result, or the error of a refusal before any attempt. */
+  /**
+   * Returns the final result. If the run was refused before its first attempt, it is the error of the
+   * refusal.
+   */
   refusal(): unknown {
     return this.guards ? this.guards.refusal() : this.result;
   }
 
   private judge(outcome: Outcome): Judgement {
-    // Holdfast created this timeout error. Another attempt may succeed.
+    // This timeout error comes from Holdfast itself, not from the operation. Another attempt may succeed.
     if (this.guards && !outcome.ok && isExpired(outcome.error)) return { class: 'transient' };
     return judge(this.plan, this.options, outcome);
   }
@@ -252,22 +263,25 @@ export class Work implements History {
   }
 }
 
-/** Whether a returned value must be classified. Most values are simply successes. */
+/** Whether a returned value must be classified. All other values are successes. */
 export function isJudged(plan: Plan, options: RunOptions | undefined, value: unknown): boolean {
   return options?.classify !== undefined || plan.judgesValues > (typeof value === 'object' ? 0 : 1);
 }
 
-/** Classifies an outcome: first with the run's own classifier, then with the policy's. */
+/**
+ * Classifies an outcome: first with the classifier in the options of the run, then with that of the policy.
+ */
 export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outcome): Judgement {
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // An error is never `ok`. An answer that is no class, such as a promise, means no retry.
+  // A classifier may return something wrong. A thrown error is never `ok`, and an answer that is not a class,
+  // such as a promise, means that there is no retry.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
   return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
-/** Calls the run's own classifier. If it throws, the work is not retried. */
+/** Calls the classifier in the options of the run. If it throws, the work is not retried. */
 function askCaller(
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -281,8 +295,8 @@ function askCaller(
 }
 
 /**
- * Decides how a retry pays the retry budget. After a sign of overload, the retry costs a token even if it succeeds. If
- * the server said when to try again, a successful retry gets the token back.
+ * Decides when a retry costs a token of the retry budget. After a sign of overload, it costs a token even if
+ * it succeeds. But if the server said when to try again, a successful retry gets its token back.
  */
 function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Payment {
   const isInvited = judged.retryAfterMs !== undefined && hintCapMs > 0;
@@ -290,18 +304,18 @@ function paymentFor(judged: Judgement, result: unknown, hintCapMs: number): Paym
   return isExpired(result) ? PREPAID_TIMEOUT : POSTPAID;
 }
 
-/** How the current retry pays the retry budget. */
+/** When the current retry costs a token of the retry budget. */
 export type Payment =
   | typeof NONE
   | typeof PREPAID
   | typeof PREPAID_TIMEOUT
   | typeof REFUNDED
   | typeof POSTPAID;
-/** No retry is being made. */
+/** No retry is in progress. */
 const NONE = 0;
 /** The retry costs a token, whether it succeeds or fails. */
 const PREPAID = 1;
-/** A retry after a timeout. It costs a token, which is refunded if the answer is quick. */
+/** A retry after a timeout. It costs a token, which is refunded if the retry is answered quickly. */
 export const PREPAID_TIMEOUT = 2;
 /** The retry costs a token, which is refunded if the retry succeeds. */
 export const REFUNDED = 3;

@@ -2,18 +2,18 @@ import { type Duration, durationMs } from '../policy/duration.ts';
 import { Alarm, type Clock } from '../time/clock.ts';
 
 /**
- * What one call of a scripted operation does. An Error is thrown, `'hang'` never answers, a function is called, and any
- * other value is the answer. `after` and `heeding` can wrap it.
+ * What one call of a scripted operation does. An Error is thrown, `'hang'` never ends, a function is called,
+ * and any other value is returned. `after` and `heeding` can wrap each of these.
  */
 export type Beat = unknown;
 
-/** One call that the operation received. */
+/** One call of the scripted operation. */
 export interface Call {
   /** When the call was made, on the scale of `Clock.now`. */
   readonly at: number;
-  /** The `attempt` of the context; if there is no context, the number of the call. */
+  /** The `attempt` in the context that the call got; without a context, the number of the call. */
   readonly attempt: number;
-  /** Whether the signal of the attempt has aborted so far. */
+  /** Whether the signal of this attempt has aborted by now. */
   readonly aborted: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface Call {
 export interface Scripted<T> {
   (context?: ScriptedContext): Promise<T>;
   readonly calls: readonly Call[];
-  /** The `attempt` of each call. */
+  /** The `attempt` number of each call. */
   readonly attempts: readonly number[];
 }
 
@@ -55,8 +55,8 @@ type ValueOf<B> = B extends Error | 'hang'
       : B;
 
 /**
- * Makes an operation that plays one item of the script for each call, and repeats the last item. A call ignores its
- * signal unless the item is `heeding`.
+ * Makes an operation that follows a script: each call plays the next item, and further calls repeat the last
+ * item. A call ignores its abort signal unless the item is wrapped in `heeding`.
  */
 export function scripted<const Beats extends readonly Beat[]>(
   clock: Clock,
@@ -69,7 +69,7 @@ export function scripted<const Beats extends readonly Beat[]>(
     calls.push({
       at: clock.now(),
       attempt: context.attempt ?? calls.length + 1,
-      // A getter, because reading the signal of a context would create the signal.
+      // This is a getter, because reading `context.signal` creates the signal.
       get aborted() {
         return context.signal?.aborted ?? false;
       },
@@ -82,12 +82,15 @@ export function scripted<const Beats extends readonly Beat[]>(
   }) as Scripted<T>;
 }
 
-/** Plays `beat` (an item of a script) after this time on the clock. */
+/** Makes a script item that waits for this time on the clock, and then plays the item `beat`. */
 export function after<const B>(duration: Duration, beat: B): Delayed<B> {
   return new Delayed(durationMs(duration), beat);
 }
 
-/** Plays `beat`, but throws the reason of the attempt's signal as soon as it aborts, as `fetch` does. */
+/**
+ * Makes a script item that plays the item `beat`. If the attempt's signal aborts meanwhile, the call throws
+ * the reason of the signal, as `fetch` does.
+ */
 export function heeding<const B>(beat: B): Heeding<B> {
   return new Heeding(beat);
 }

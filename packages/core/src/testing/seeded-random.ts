@@ -1,8 +1,8 @@
 import type { Random } from '../time/clock.ts';
 
 /**
- * Returns repeatable random numbers: the same names always give the same numbers. Use one generator for each purpose,
- * such as `seededRandom('jitter', 7)`, so that purposes do not affect each other.
+ * Returns a repeatable source of random numbers: the same names always give the same numbers. Use one source
+ * for each purpose, such as `seededRandom('jitter', 7)`, so that the purposes do not affect each other.
  */
 export function seededRandom(...names: (string | number)[]): Random {
   const next = hash(names.join('\0'));
@@ -10,7 +10,7 @@ export function seededRandom(...names: (string | number)[]): Random {
   let b = next();
   let c = next();
   let counter = 1;
-  // The generator sfc32: it passes the PractRand tests, and needs only 32-bit integers.
+  // This is the generator sfc32. It passes the PractRand tests and needs only 32-bit integers.
   function draw(): number {
     const sum = (((a + b) | 0) + counter) | 0;
     counter = (counter + 1) | 0;
@@ -23,7 +23,7 @@ export function seededRandom(...names: (string | number)[]): Random {
   return draw;
 }
 
-/** Returns a generator of 32-bit words, each of which depends on the whole text. */
+/** Returns a function that makes 32-bit numbers. Each number depends on the whole text. */
 function hash(text: string): () => number {
   let state = 1779033703 ^ text.length;
   for (let index = 0; index < text.length; index++) {

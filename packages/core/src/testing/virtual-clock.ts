@@ -5,18 +5,18 @@ import type { Clock } from '../time/clock.ts';
 
 /** A clock that moves only with `advance` and `runAll`. */
 export interface VirtualClock extends Clock {
-  /** The number of alarms that are set and have not rung. */
+  /** The number of alarms that are set and have not rung yet. */
   readonly pendingTimers: number;
   /**
-   * Moves time forward and rings the alarms that are due, in order. After each alarm, all pending promise continuations
-   * run. If an alarm throws, the others still ring, and the error is thrown at the end.
+   * Moves the time forward and rings the alarms that are due, in order. After each alarm, all pending promise
+   * callbacks run. If an alarm throws, the other alarms still ring, and the error is thrown at the end.
    */
   advance(duration: Duration): Promise<void>;
-  /** Moves time to the last alarm, including alarms that are set on the way. */
+  /** Moves the time to the last alarm, including alarms that are set meanwhile. */
   runAll(): Promise<void>;
 }
 
-/** Where a virtual clock starts, in ms. */
+/** The start values of a virtual clock, in ms. */
 export interface VirtualClockOptions {
   /** The first value of `now`, in ms. Default: `0`. */
   readonly now?: number;
@@ -24,10 +24,13 @@ export interface VirtualClockOptions {
   readonly epochMs?: number;
 }
 
-/** If more alarms than this ring at one point in time, the clock throws. */
+/**
+ * If more alarms than this ring without the time moving, the clock throws. Otherwise an endless loop would
+ * hang the test.
+ */
 const ringsAtOnceMax = 1_000_000;
 
-/** A clock for tests. It stands still until `advance` or `runAll`. */
+/** Makes a clock for tests. Its time does not move until `advance` or `runAll` is called. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const alarms = new AlarmHeap();
   let now = options.now ?? 0;
@@ -54,7 +57,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /** Moves time after all earlier moves have ended. */
+  /** Moves the time as soon as all earlier moves have ended. */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});
@@ -66,7 +69,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     epochMs: () => Math.floor(epochOffset + now),
 
     set(alarm, at) {
-      // NaN becomes `now`: an alarm without a valid time rings immediately.
+      // An alarm without a valid time (NaN) rings immediately.
       alarms.set(alarm, at > now ? at : now);
     },
 
@@ -79,7 +82,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     advance(duration) {
       const ms = durationMs(duration);
       if (ms === Infinity) throw new OptionsError('duration', duration, 'a finite duration');
-      // Rounded to microseconds, so that ten steps of 0.1 ms reach an alarm at 1 ms.
+      // The time is rounded to microseconds, so that ten steps of 0.1 ms reach an alarm at 1 ms exactly.
       return move(() => Math.round((now + ms) * 1000) / 1000);
     },
 
@@ -87,12 +90,12 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   };
 }
 
-/** Resolves when no promise continuation is left to run, however long the chain of promises. */
+/** Resolves when no promise callback is left to run, however long the chain of promises is. */
 function settled(): Promise<void> {
   const { process } = globalThis as { process?: { nextTick?: (task: () => void) => void } };
   return new Promise((resolve) => {
-    // A tick that is requested in a microtask runs when no microtask is left. So it runs after all promise
-    // continuations, however long the chain.
+    // `nextTick` inside a microtask calls `resolve` when no microtask is left, so after all promise
+    // callbacks.
     if (process?.nextTick) queueMicrotask(() => process.nextTick!(resolve));
     else {
       const { port1, port2 } = new MessageChannel();

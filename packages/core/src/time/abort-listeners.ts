@@ -4,19 +4,20 @@ export interface AbortListener {
 }
 
 /**
- * All listeners of one signal behind a single event listener. Platforms search all listeners when one is added, so
- * 10,000 listeners would be slow.
+ * Calls all listeners of one signal through a single event listener. When an event listener is added,
+ * platforms search all existing ones, so 10,000 event listeners would be slow.
  */
 class SharedListener extends Set<AbortListener> {
   handleEvent({ target }: { target: unknown }): void {
-    // Listeners may remove themselves during the loop. None is added, because the signal has aborted.
+    // Listeners may remove themselves during this loop. No listener is added, because the signal has already
+    // aborted.
     for (const each of this) each.aborted((target as AbortSignal).reason);
   }
 }
 
 const sharedListeners = /* @__PURE__ */ new WeakMap<AbortSignal, SharedListener>();
 
-/** Calls `listener.aborted` when `signal` aborts, until `offAbort`. */
+/** Calls `listener.aborted` when `signal` aborts. `offAbort` removes the listener. */
 export function onAbort(signal: AbortSignal, listener: AbortListener): void {
   let shared = sharedListeners.get(signal);
   if (!shared) {
@@ -27,7 +28,9 @@ export function onAbort(signal: AbortSignal, listener: AbortListener): void {
   shared.add(listener);
 }
 
-/** Removes `listener`. When no listener of the signal is left, it removes the event listener as well. */
+/**
+ * Removes `listener`. When the signal has no other listener, it removes the shared event listener as well.
+ */
 export function offAbort(signal: AbortSignal, listener: AbortListener): void {
   const shared = sharedListeners.get(signal);
   if (shared?.delete(listener) && !shared.size) {

@@ -1,13 +1,13 @@
 import type { Alarm } from './clock.ts';
 
-/** The heap is compacted when it has this many more empty places than alarms. */
+/** The heap is compacted when it has this many more empty slots than alarms. */
 const EMPTY_MAX = 64;
 
 /**
- * A heap of alarms, ordered by time, then by the order in which they were set.
+ * A heap of alarms, ordered by their time, then by the order in which they were set.
  *
- * Most alarms are cleared before they ring, so clearing only leaves an empty place. Times are kept in arrays of their
- * own, to avoid cache misses.
+ * Most alarms are cleared before they ring. So clearing is cheap: it only leaves an empty slot. The times are
+ * in separate arrays, because this avoids cache misses.
  */
 export class AlarmHeap {
   readonly #alarms: (Alarm | undefined)[] = [];
@@ -29,12 +29,13 @@ export class AlarmHeap {
 
   set(alarm: Alarm, at: number): void {
     this.clear(alarm);
-    // NaN becomes 0: an alarm without a valid time rings immediately.
+    // An alarm without a valid time (NaN) rings immediately.
     alarm.at = at > 0 ? at : 0;
     alarm.order = ++this.order;
     this.size++;
     let index = this.#alarms.length;
-    // The new alarm moves up only past later alarms, so alarms of the same time keep their order.
+    // The new alarm moves up only past alarms with a later time, so alarms with the same time keep their
+    // order.
     for (
       let parent = (index - 1) >> 1;
       index > 0 && alarm.at < this.#times[parent]!;

@@ -1,25 +1,28 @@
-/** The only source of time. Tests and the simulator provide their own clock. */
+/** The only source of time in this package. Tests and the simulator provide their own clock. */
 export interface Clock {
   /** Monotonic milliseconds with a fraction, from an arbitrary origin. It never goes back. */
   now(): number;
-  /** Wall-clock milliseconds since 1970, for dates in headers and stored records only. */
+  /** Wall-clock milliseconds since 1970. Use it only for dates in headers and in stored records. */
   epochMs(): number;
-  /** Calls `alarm.ring` once, at `at` (on the scale of `now`) or later. Replaces a time that was set before. */
+  /**
+   * Calls `alarm.ring` once, at the time `at` (on the scale of `now`) or later. If the alarm is already set,
+   * its time is replaced.
+   */
   set(alarm: Alarm, at: number): void;
   /** Cancels `alarm`. Does nothing if it is not set. */
   clear(alarm: Alarm): void;
 }
 
 /**
- * An object that a clock calls at a given time. It stores its own place in the clock's heap, so that setting and
- * clearing it allocates nothing.
+ * An object whose `ring` method a clock calls at a given time. It stores its own index in the clock's heap,
+ * so that setting and clearing it allocates no memory.
  */
 export abstract class Alarm {
-  /** When it rings, on the scale of `Clock.now`. Written by the clock. */
+  /** When the alarm rings, on the scale of `Clock.now`. The clock sets this field. */
   declare at: number;
-  /** Its place in the clock's heap; −1 while it is not set. Written by the clock. */
+  /** The index of the alarm in the clock's heap; −1 while it is not set. The clock sets this field. */
   declare index: number;
-  /** Alarms of the same time ring in this order. Written by the clock. */
+  /** Alarms with the same time ring in the order of these numbers. The clock sets this field. */
   declare order: number;
 
   constructor() {
@@ -31,5 +34,5 @@ export abstract class Alarm {
   abstract ring(now: number): void;
 }
 
-/** The only source of randomness: it returns a number in [0, 1). */
+/** The only source of random numbers in this package. It returns a number in [0, 1). */
 export type Random = () => number;

@@ -1,34 +1,36 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest delay of a host timer. Hosts fire a timer with a longer delay immediately. */
+/** The longest delay of a `setTimeout` timer. A timer with a longer delay would fire immediately. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
-/** A timer that fires more than this too late was delayed by a busy thread. */
+/** If a timer fires later than this, the thread was busy. */
 const lateMs = 1;
 
-/** Real time. All alarms share one host timer, which runs only while an alarm is set. */
+/**
+ * The clock of the system. All alarms share one `setTimeout` timer, which runs only while an alarm is set.
+ */
 export const systemClock: Clock = /* @__PURE__ */ createSystemClock();
 
-/** Calls `callback` after pending I/O events. */
+/** Calls `callback` when pending I/O events have been handled. */
 export function later(callback: () => void): void {
   ((globalThis as { setImmediate?: typeof queueMicrotask }).setImmediate ?? setTimeout)(callback);
 }
 
-/** The chance of the host, `Math.random`. Not for secrets. */
+/** Random numbers from `Math.random`. Do not use them for secrets. */
 export const systemRandom: Random = () => Math.random();
 
 function createSystemClock(): Clock {
   let alarms: AlarmHeap;
   let host: unknown;
-  // `performance` is stored, because it is a getter of the global object and slow to read.
+  // `performance` is stored here, because it is a getter of the global object and therefore slow to read.
   let watch: { now(): number };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let wakeAt: number;
   let checksLater: boolean;
   let waitsForIo: boolean;
 
-  /** Resets everything at first use, and when a test installs or removes fake timers. */
+  /** Resets the clock. Called at first use, and when a test has installed or removed fake timers. */
   function adopt(): void {
     host = setTimeout;
     watch = performance;
@@ -47,24 +49,27 @@ function createSystemClock(): Clock {
     clearTimeout(timer);
     const { first } = alarms;
     wakeAt = first ? first.at : Infinity;
-    // The delay is at least 0, because some hosts warn about negative delays.
+    // The delay must not be negative, because some platforms warn about negative delays.
     timer = first && setTimeout(wake, Math.max(0, Math.min(Math.ceil(wakeAt - now()), hostTimerMaxMs)));
   }
 
   function wake(): void {
     const rungAt = now();
-    // The thread was busy. Pending I/O goes first, because it may contain the answers of calls that would time out.
+    // The thread was busy, so this timer is late. Pending I/O is handled first, because it may contain the
+    // answers of calls that would otherwise time out.
     if (rungAt - wakeAt > lateMs && !waitsForIo) {
       waitsForIo = true;
       later(wake);
       return;
     }
     waitsForIo = false;
-    // −1 prevents `set` from starting a host timer for each new alarm. `arm` starts one host timer afterwards.
+    // While `wakeAt` is −1, `set` starts no timer for new alarms. `arm` starts one timer for all of them
+    // afterwards.
     wakeAt = -1;
     const { order } = alarms;
     try {
-      // An alarm that is set during this loop waits for the next wake, so that it cannot block the thread.
+      // An alarm that is set during this loop rings at the next `wake`. Otherwise alarms that set new alarms
+      // could block the thread.
       for (let { first } = alarms; first && first.at <= rungAt && first.order <= order; { first } = alarms) {
         alarms.clear(first);
         first.ring(rungAt);
@@ -91,7 +96,8 @@ function createSystemClock(): Clock {
 
     clear(alarm) {
       alarms?.clear(alarm);
-      // Stopping and starting the timer for every call would be slow. One check after pending I/O is enough.
+      // Stopping and starting the timer for every call would be slow. So `stopIfIdle` checks once, after
+      // pending I/O.
       if (timer && !checksLater && !alarms.size) {
         checksLater = true;
         later(stopIfIdle);

@@ -1,7 +1,7 @@
 import { type AbortListener, offAbort, onAbort } from './abort-listeners.ts';
 import { Alarm, type Clock } from './clock.ts';
 
-/** Calls a function at a given time. It can be set again, even by that function. */
+/** Calls a function at a given time. The timer can be set again, even by the function itself. */
 export class Timer extends Alarm {
   readonly #clock: Clock;
   readonly #callback: (now: number) => void;
@@ -34,7 +34,7 @@ export class Timer extends Alarm {
   }
 }
 
-/** Resolves after `ms`. If `signal` aborts earlier, it rejects with the reason of the signal. */
+/** Resolves after `ms`. If `signal` aborts before that, it rejects with the reason of the signal. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

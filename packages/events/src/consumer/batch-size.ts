@@ -1,10 +1,14 @@
-/** The consumer leases work for this many ms in advance. So workers stay busy during the next call of the store. */
+/**
+ * Besides the running events, the consumer leases as many events as the handlers finish in this time (ms). So
+ * the workers have work while the next lease call is in flight.
+ */
 const bufferMs = 25;
 const smoothing = 0.5;
 
 /**
- * Computes how many events to hold: `concurrency`, plus as many as the handlers finish in 25 ms. So fast handlers do
- * not run out of events, and slow handlers leave events to other processes.
+ * Computes how many leased events the consumer should have: `concurrency`, plus the number that the handlers
+ * finish in 25 ms. So fast handlers do not run out of events, and slow handlers leave events to other
+ * processes.
  */
 export class BatchSize {
   readonly #max: number;
@@ -14,7 +18,7 @@ export class BatchSize {
     this.#max = max;
   }
 
-  /** Adds a sample: the handlers finished this many events in `ms`. */
+  /** Adds a throughput sample: the handlers finished `finished` events in `ms` milliseconds. */
   measured(finished: number, ms: number): void {
     if (ms <= 0) return;
     this.#perMs += smoothing * (finished / ms - this.#perMs);

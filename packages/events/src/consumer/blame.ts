@@ -2,43 +2,66 @@ import type { AttemptRecord } from '@holdfast/contracts';
 import type { BreakerCounts, DependencyGate } from './dependency-gate.ts';
 import type { Task } from './task.ts';
 
-/** What was counted for one dependency, such as a database. */
+/** The counters of one dependency (another system that handlers call, such as a database). */
 export interface Count extends BreakerCounts {
-  /** How many events succeeded after a successful call of the dependency. */
+  /** How many events were handled successfully and had a successful call of this dependency. */
   readonly handled: number;
 }
 
-/** Tells whether an event or a dependency (such as a database) caused the failure of the event. */
+/**
+ * The answer to the question: did the event itself cause its failure, or did a dependency such as a database?
+ */
 export interface Fault {
   /** True: the event caused the failure. False: a dependency probably did. */
   readonly isOwn: boolean;
-  /** The dependencies whose calls failed, as indexes of `DependencyGate.names`. */
+  /**
+   * The dependencies whose calls failed while the handler ran. Each number is an index into
+   * `DependencyGate.names`.
+   */
   readonly failedDependencies: readonly number[];
-  /** True: all circuit breakers of one of the `failedDependencies` are open or half-open. */
+  /**
+   * True: for at least one of the `failedDependencies`, no circuit breaker is closed. So this dependency is
+   * down.
+   */
   readonly isDependencyDown: boolean;
-  /** True: other events succeeded with the dependency between two failures of this event. */
+  /**
+   * True: other events succeeded with the same dependency between two failures of this event. So the event
+   * causes its failures.
+   */
   readonly isProvenOwn: boolean;
-  /** How many earlier failures count as attempts from now on. Until now, a dependency was blamed for these failures. */
+  /**
+   * Earlier failures of this event that were blamed on a dependency, and so were not counted as attempts.
+   * They are counted as attempts from this failure on.
+   */
   readonly uncounted: number;
-  /** The attempt record of the last of these failures, which is not stored yet; `undefined`: there is none. */
+  /**
+   * The attempt record of the last of the `uncounted` failures, which is not in the store yet. `undefined`:
+   * there is none.
+   */
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** What is remembered of an event that failed together with a dependency. */
+/** The last failure of an event that failed while calls of a dependency failed. */
 interface Failure {
   readonly at: number;
-  /** The counts at the last failure of the event. Later successes belong to other events. */
+  /**
+   * The counters of each dependency when this event failed. If they rise before its next attempt, other
+   * events succeeded.
+   */
   readonly counts: readonly Count[];
-  /** True: other events succeeded between two failures of this event. */
+  /** True: other events succeeded with the dependency between two failures of this event. */
   readonly isProvenOwn: boolean;
   readonly uncounted: number;
   readonly lastUncounted: AttemptRecord | undefined;
 }
 
-/** If only one event fails for 4 hours, the event is the cause. Before that, an outage is possible. */
+/**
+ * If only one event fails for 4 hours, the event is the cause. Before that, an outage of a dependency is
+ * possible.
+ */
 export const outageMaxMs = 4 * 60 * 60 * 1000;
 
-/** When there are more failed events, the oldest is forgotten. */
+/** At most this many failed events are remembered. After that, the oldest one is removed. */
 const rememberedMax = 1000;
 const shutOutMax = 10_000;
 
@@ -52,24 +75,28 @@ const OWN: Fault = {
 };
 
 /**
- * Decides whether an event or a dependency caused a failure. The event did if one of these is true:
+ * Decides whether an event itself or a dependency (such as a database) caused a failure. The event is the
+ * cause if one of these is true:
  *
  * - No call of a dependency failed while the handler ran.
- * - Another event succeeded with the dependency since the last failure of this event.
- * - Only this event fails, and other events succeeded between two earlier failures of it.
+ * - Other events succeeded with the dependency since the last failure of this event.
+ * - Only this event fails, and other events succeeded between two of its earlier failures.
  * - Only this event has failed for `aloneMaxMs`.
  *
- * All data is in memory, so nothing is known after a restart.
+ * All data is in memory, so it is lost when the process restarts.
  */
 export class Blame {
   readonly #gate: DependencyGate;
-  /** For each dependency of `DependencyGate.names`: how many events succeeded with it. */
+  /** How many events succeeded with each dependency, in the order of `DependencyGate.names`. */
   readonly #handled: number[];
-  /** The failures by event id, the oldest first. */
+  /** The last failure of each event, by event id. The oldest failure comes first. */
   readonly #failures = new Map<string, Failure>();
-  /** How often an open breaker has refused the calls of an event, by event id, the oldest first. */
+  /**
+   * How often an open breaker refused a call of each event, by event id. The event that was refused least
+   * recently comes first.
+   */
   readonly #shutOut = new Map<string, number>();
-  /** The event that failed last. Since the time `since`, no other event has failed. */
+  /** The event that failed last. No other event has failed since the time `since`. */
   #last: { readonly id: string; readonly since: number } | undefined;
 
   constructor(gate: DependencyGate) {
@@ -92,7 +119,8 @@ export class Blame {
   }
 
   /**
-   * Decides whether the event caused its failure. If no other event fails for `aloneMaxMs`, this event is the cause.
+   * Decides whether the event itself caused its failure. If no other event has failed for `aloneMaxMs`, this
+   * event is the cause.
    */
   of(task: Task, now: number, aloneMaxMs: number): Fault {
     const { countsBefore } = task;
@@ -130,7 +158,8 @@ export class Blame {
   }
 
   /**
-   * Remembers the failure of `task`. `lastUncounted` is its record, if the failure does not count as an attempt yet.
+   * Remembers the failure of `task`. If the failure is not counted as an attempt yet, `lastUncounted` is its
+   * attempt record.
    */
   remember({ id }: Task, now: number, fault: Fault, lastUncounted?: AttemptRecord): void {
     const { failedDependencies, isOwn, isProvenOwn, uncounted } = fault;
@@ -148,7 +177,10 @@ export class Blame {
     this.#trim(now);
   }
 
-  /** An open breaker has refused a call of the event. Returns how often that was so before. */
+  /**
+   * Call it when an open breaker has refused a call of this event. Returns how often a breaker refused this
+   * event before.
+   */
   shutOut(id: string): number {
     const before = this.timesShutOut(id);
     this.#shutOut.delete(id);
@@ -168,8 +200,8 @@ export class Blame {
   }
 
   /**
-   * Chooses at most `count` events to test a dependency. Events that have not failed are best, then the oldest
-   * failures.
+   * Chooses at most `count` events whose handlers test whether a dependency works again. Events that have not
+   * failed are chosen first, then the events that failed longest ago.
    */
   probes<T>(tasks: readonly Task<T>[], count: number): readonly Task<T>[] {
     const fresh = tasks.filter(({ id }) => !this.#failures.has(id));
@@ -196,8 +228,9 @@ export class Blame {
 }
 
 /**
- * True: other events succeeded with the dependency. While the dependency is down, whole events must have succeeded: one
- * successful call proves little, because an event may need several calls.
+ * True: other events succeeded with the dependency between `before` and `after`. While the dependency is
+ * down, a whole event must have succeeded: one successful call proves little, because a handler may need
+ * several calls.
  */
 function hasSucceeded(before: Count, after: Count, isDependencyDown: boolean): boolean {
   return after.handled > before.handled || (!isDependencyDown && after.succeeded > before.succeeded);

@@ -9,18 +9,23 @@ export class ConsumerCounters {
   retryAttempts = 0;
   snoozed = 0;
   parked = 0;
-  /** Parked events by stop reason. After 100 different reasons, new reasons count as `other`. */
+  /**
+   * How many events were parked, by stop reason. After 100 different reasons, new reasons count as `other`.
+   */
   readonly parkedBecause: Record<string, number> = Object.create(null);
   discarded = 0;
   rerouted = 0;
   /**
-   * How many events went back to the store unhandled, without counting an attempt. For example, the consumer stopped or
-   * a dependency was down.
+   * How many events went back to the store without a counted attempt, for example because the consumer
+   * stopped or a dependency was down.
    */
   returned = 0;
-  /** How many leases ended before their event was settled. */
+  /** How many leases ended before the result of their event was stored. */
   leasesLost = 0;
-  /** How many events this handler had already handled. */
+  /**
+   * How many events were not handled again, because the ledger says that this handler has already handled
+   * them.
+   */
   repeated = 0;
 
   count(settlement: Settlement<never>, attempt: number, repeated: boolean): void {
@@ -43,7 +48,10 @@ export class ConsumerCounters {
     return ended > 0 ? this.parked / ended : 0;
   }
 
-  /** A handler may give any text as the reason, so the number of reasons is limited. */
+  /**
+   * A handler may park an event with any text as the reason. So at most `stopsMax` different reasons are
+   * counted.
+   */
   #park(stop: string): void {
     const { parkedBecause } = this;
     const isNew = parkedBecause[stop] === undefined;

@@ -27,20 +27,29 @@ import type { Handler } from './task.ts';
 /** The options of `consumer`. Required are `topic`, `handler`, and `engine` or `broker`. */
 export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /**
-   * The store of the events, such as that of `openSqlite`. Give either `engine`, or `broker` and `ledger`. Default:
-   * none.
+   * The store of the events, for example what `openSqlite` returns. Give either `engine`, or `broker` and
+   * `ledger`. Default: none.
    */
   readonly engine?: Engine<Tx> | undefined;
-  /** The store of the events, if it is not of `engine`. Default: that of `engine`. */
+  /**
+   * The store of the events, if you do not give `engine` or want another store. Default: that of `engine`.
+   */
   readonly broker?: Broker<Tx> | undefined;
-  /** The store of what was handled, if it is not of `engine`. Default: that of `engine`. */
+  /**
+   * The store that remembers which events were handled, if it is not the one of `engine`. Default: that of
+   * `engine`.
+   */
   readonly ledger?: Ledger<Tx> | undefined;
-  /** The store of parked events, if it is another store than the broker. Default: that of `engine`. */
+  /**
+   * The store of parked events (events set aside for an operator), if it is another store than the broker.
+   * Default: that of `engine`.
+   */
   readonly triage?: Triage | undefined;
   /** The name of the topic to consume. It is created if it does not exist. Required. */
   readonly topic: string;
   /**
-   * Called for each event. An event is done when the promise resolves, and retried or parked when it rejects. Required.
+   * Called for each event. If its promise resolves, the event is done. If it rejects, the event is retried or
+   * parked. Required.
    */
   readonly handler: Handler<T, Tx>;
   /**
@@ -48,18 +57,21 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
    * handled twice. Default: the topic.
    */
   readonly name?: string | undefined;
-  /** A payload that does not match is parked at once. Any Standard Schema, such as one of zod. Default: none. */
+  /**
+   * The schema of the payload: any Standard Schema, such as one of zod. An event whose payload does not match
+   * is parked at once. Default: none.
+   */
   readonly schema?: StandardSchema<T> | undefined;
   /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
   /**
-   * The ordering of the topic. `key`: events of one key are handled one after the other. Default: an existing topic
-   * keeps its own, a new one has `none`.
+   * The ordering of the topic. `key`: events with the same key are handled one after the other. Default: an
+   * existing topic keeps its own, a new one has `none`.
    */
   readonly ordering?: Ordering | undefined;
   /**
-   * How long finished events are kept, so that `rebuild` can handle them again. Default: that of the topic; a new one
-   * keeps none.
+   * How long the store keeps finished events, so that `rebuild` can handle them again. Default: that of the
+   * topic; a new one keeps none.
    */
   readonly keepSettled?: Duration | undefined;
   /** How many handlers run at the same time. Default: `10`. */
@@ -67,74 +79,85 @@ export interface ConsumerOptions<T = unknown, Tx = unknown> {
   /** When failed events are retried, and how often. Default: six attempts, with waits from 500 ms to a minute. */
   readonly policy?: ConsumerPolicySpec | undefined;
   /**
-   * Which handled events are remembered, so that their effect is not repeated. `commit`: events whose handler returns
-   * `commit(…)`. `once`: all events. `off`: none. Default: `commit`.
+   * Which handled events are recorded, so that their effect is not repeated. `commit`: events whose handler
+   * returns `commit(…)`. `once`: all events. `off`: none. Default: `commit`.
    */
   readonly effects?: 'commit' | 'once' | 'off' | undefined;
   /**
-   * The names of the policies that the handler uses to call other systems. While all circuit breakers of such a policy
-   * are open, the consumer leases no events. Default: none.
+   * The names of the policies with which the handler calls other systems. While all circuit breakers of one
+   * of these policies are open, the consumer leases no events. Default: none.
    */
   readonly dependsOn?: readonly string[] | undefined;
-  /** The part of each lease that is reserved for retries, from 0 to 1. Default: `0.25`. */
+  /** The share of each leased batch that is reserved for retries, from 0 to 1. Default: `0.25`. */
   readonly retriesShare?: number | undefined;
   /**
-   * False: calls of the handler do not inherit the deadline, idempotency key and signal of the event. This saves a
-   * microsecond per event. Default: `true`.
+   * False: calls that the handler makes through a policy do not inherit the deadline, idempotency key and
+   * signal of the event. This saves a microsecond per event. Default: `true`.
    */
   readonly ambient?: boolean | undefined;
-  /** How long after the start of an attempt its `signal` aborts. Default: never. */
+  /**
+   * The time limit of one handler call. After this time, the `signal` of the event aborts. Default: never.
+   */
   readonly attemptTimeout?: Duration | undefined;
   /**
-   * How long later events of the same key wait for a failing event. The time starts when the failing event is first
-   * published. Default: no limit.
+   * How long a failing event may make later events with the same key wait. The time starts when the failing
+   * event is first published. Default: no limit.
    */
   readonly holdFor?: Duration | undefined;
   /**
-   * `block`: later events of the key wait until an operator replays or unblocks the parked event. `release`: they do
-   * not wait. Default: `release`.
+   * What happens to later events with the key of a parked event. `block`: they wait until an operator replays
+   * or unblocks the parked event. `release`: they do not wait. Default: `release`.
    */
   readonly parkedKeys?: 'release' | 'block' | undefined;
-  /** How long events that this consumer parks are kept. Default: that of the engine, usually 30 days. */
+  /**
+   * How long the store keeps events that this consumer parks. Default: that of the engine, usually 30 days.
+   */
   readonly keepParked?: Duration | undefined;
   /**
-   * How long this process keeps an event before it must extend the lease. It extends the lease while the handler runs.
-   * After a crash, another process gets the event when the lease ends. Default: `30s`.
+   * The duration of a lease. While the handler runs, the process extends the lease. After a crash, another
+   * process gets the event when the lease ends. Default: `30s`.
    */
   readonly lease?: Duration | undefined;
-  /** An event during which the process died this often is parked. Default: `3`. */
+  /** An event is parked when the process has died this often while handling it. Default: `3`. */
   readonly deathsMax?: number | undefined;
   /**
-   * An event is parked when its handler has snoozed it this often. Waits for an open breaker do not count. Default:
-   * `100`.
+   * An event is parked when its handler has returned `snooze(…)` this often. Delays because of an open
+   * breaker do not count. Default: `100`.
    */
   readonly snoozesMax?: number | undefined;
-  /** Values of these fields are masked in stored errors. Default: none. */
+  /** The names of payload fields and headers whose values are masked in stored errors. Default: none. */
   readonly redact?: readonly string[] | undefined;
-  /** How long running handlers may take after `stop`; then their `signal` aborts. Default: `20s`. */
+  /** How long running handlers may continue after `stop`. Then their `signal` aborts. Default: `20s`. */
   readonly grace?: Duration | undefined;
-  /** The most events per call of the store. Default: `1000`. */
+  /** The most events that one call of the store leases. Default: `1000`. */
   readonly batchMax?: number | undefined;
-  /** The most payload bytes that the consumer holds. A single event may be larger. Default: `33554432` (32 MiB). */
+  /**
+   * The most payload bytes of all leased events together. A single event may be larger. Default: `33554432`
+   * (32 MiB).
+   */
   readonly bytesMax?: number | undefined;
-  /** How long a result waits for other results to share one write. Default: `5ms`. */
+  /**
+   * How long the result of a handler waits for other results, so that they share one write to the store.
+   * Default: `5ms`.
+   */
   readonly settleWithin?: Duration | undefined;
   /** The longest time between two polls of the store. Default: `1s`. */
   readonly poll?: Duration | undefined;
   /**
-   * A lock to handle one event while the process handles nothing else. Default: one for all consumers of the process.
+   * A lock with which a consumer handles one event while the process handles nothing else. It is used for
+   * events that may have crashed a process. Default: one for all consumers of the process.
    */
   readonly exclusiveRun?: ExclusiveRun | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
 export interface ConsumerSettings<T, Tx> {
   readonly name: string;
   readonly topic: string;
-  /** The name of this consumer in leases. It changes with every start. */
+  /** The name under which this consumer leases events. It is different after every start. */
   readonly owner: string;
   readonly broker: Broker<Tx>;
   readonly ledger: Ledger<Tx> | undefined;
@@ -274,7 +297,7 @@ const known: Readonly<Record<keyof ConsumerOptions, true>> = {
   random: true,
 };
 
-/** A plain string is refused, because it would be read as a list of letters. */
+/** Reads a list of names. A single string is refused: its letters would be read as names. */
 function names(path: string, value: readonly string[]): readonly string[] {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== ''))
     return [...value];

@@ -23,7 +23,10 @@ import {
 } from 'holdfast';
 import { atPath } from 'holdfast/fields';
 
-/** Errors of lost optimistic locks. A retry can succeed, because the handler then reads the data again. */
+/**
+ * Recognizes errors of optimistic locking: another process changed the data first. A retry can succeed,
+ * because the handler then reads the data again.
+ */
 const conflict: Pack<'conflict'> = {
   pack: 'conflict',
   byDefault: true,
@@ -37,7 +40,8 @@ const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
 /**
- * Errors that the policies of this library throw when the handler calls other systems. Such calls may succeed later.
+ * Recognizes errors that policies of this library throw when the handler calls other systems through them.
+ * These calls may succeed later.
  */
 const ownRefusals: Pack<'holdfast'> = {
   pack: 'holdfast',
@@ -53,22 +57,28 @@ const ownRefusals: Pack<'holdfast'> = {
   },
 };
 
-/** The error codes of timeouts, and of stores that are busy, full or unavailable. */
+/**
+ * The error codes of timeouts and of stores that are busy, full or unavailable. These failures pass, so they
+ * are retried.
+ */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 const refusedMaxMs = 60_000;
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
 
-/** True if a policy refused to send a call, for example because a breaker is open. */
+/** True if a policy did not send a call of the handler, for example because a circuit breaker was open. */
 export function isRefusal(error: unknown): boolean {
   return refusals.test(codeOf(error));
 }
 
-/** True if a policy refused to send a call because its breaker is open, by itself or by force. */
+/**
+ * True if a policy did not send a call because its circuit breaker was open. Failures or an operator can open
+ * a breaker.
+ */
 export function isBreakerOpen(error: unknown): boolean {
   return codeOf(error) === 'HOLDFAST_BREAKER_OPEN';
 }
 
-/** All packs of error classes are used, because a handler may call any kind of system. */
+/** Packs classify errors. All packs are used, because a handler may call any kind of system. */
 const packs = [
   ownRefusals,
   conflict,
@@ -87,27 +97,33 @@ type Whole = SpecOfParts<typeof parts>;
 
 type PackNames = PackName | 'holdfast' | 'conflict';
 
-/** How a consumer retries. It has no `patience`, because each event has its own. */
+/** How a consumer retries events. There is no `patience` here, because each event has its own time limit. */
 export interface ConsumerPolicySpec {
-  /** The name of this policy in lists, notices and stories. Default: none, and the policy is not listed. */
+  /**
+   * The name of this policy in lists, notices and attempt records. Default: none, and the policy is not
+   * listed.
+   */
   name?: string | undefined;
-  /** The most attempts, the first included. Default: `6`. */
+  /** The most attempts, including the first one. Default: `6`. */
   attempts?: number | 'unlimited' | undefined;
   /**
-   * The waits between attempts. `false`: no waits. A function returns the ms itself. Default: exponential with full
-   * jitter, `base` 500 ms, `cap` 60 s.
+   * The delays between attempts. `false`: no delays. A function returns the delay in ms. Default: exponential
+   * with full jitter, `base` 500 ms, `cap` 60 s.
    */
   backoff?: boolean | BackoffSpec | CustomBackoff | undefined;
   /**
-   * Which failures are worth another attempt besides those that the packs know: names of packs, packs, or functions that
-   * classify an outcome. Default: none.
+   * More failures that are retried, besides those that the packs recognize: names of packs, packs, or
+   * functions that classify an outcome. Default: none.
    */
   retryOn?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
-  /** Like `retryOn`, but replaces the packs: only these failures and errors with a mark are tried again. Default: not set. */
+  /**
+   * Like `retryOn`, but replaces the packs: only these failures, and errors that the code marks as retryable,
+   * are retried. Default: not set.
+   */
   retryOnly?: RetryOn<PackNames> | readonly RetryOn<PackNames>[] | undefined;
-  /** Classes of errors that are never retried, whatever the packs say. Default: none. */
+  /** Classes of errors that are never retried, even if a pack says that they can be. Default: none. */
   neverOn?: ErrorClass | readonly ErrorClass[] | undefined;
-  /** Whether the consumer waits as long as a server asks, for example in `Retry-After`. Default: on. */
+  /** Whether a retry waits as long as the server asks, for example in `Retry-After`. Default: on. */
   respectServer?: boolean | RespectServerSpec | undefined;
 }
 

@@ -2,7 +2,7 @@ import type { Consumer, ConsumerState } from './consumer.ts';
 
 const running = new Set<Consumer>();
 
-/** The state of every consumer of this process that was started and not stopped. */
+/** Returns the state of every running consumer in this process: started, and not stopped. */
 export function consumers(): ConsumerState[] {
   return [...running].map((consumer) => consumer.state());
 }

@@ -19,24 +19,24 @@ import { OVER, SETTLING, type Task } from './task.ts';
 import { type PauseState, TopicControlState } from './topic-control-state.ts';
 import { WorkerPool } from './worker-pool.ts';
 
-/** Handles the events of one topic between `start` and `stop`. */
+/** Handles the events of one topic, from `start` until `stop`. */
 export interface Consumer {
   readonly name: string;
   readonly topic: string;
-  /** The retry policy. Its `update` changes settings while the consumer runs. */
+  /** The retry policy of this consumer. `policy.update` changes its settings while the consumer runs. */
   readonly policy: Policy;
   /**
-   * Declares the topic and starts to handle events. If `start` rejects, call it again. After `stop`, create a new
-   * consumer.
+   * Creates the topic if needed and starts to handle events. If `start` rejects, you may call it again. A
+   * stopped consumer cannot start again: create a new one.
    */
   start(): Promise<void>;
   /**
-   * Stops leasing, and resolves when all leased events are settled. Handlers that need longer than `grace` are aborted,
-   * and their events go back to the store.
+   * Leases no more events, and resolves when all leased events are settled. Handlers that take longer than
+   * `grace` are aborted, and their events go back to the store.
    */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
   state(): ConsumerState;
-  /** Returns how many events wait, and for how long the oldest has been due. */
+  /** Returns how many events of the topic wait, and how long the oldest one has been due. */
   lag(): Promise<TopicCounts>;
 }
 
@@ -47,21 +47,27 @@ export interface ConsumerState {
   readonly status: ConsumerStatus;
   readonly concurrency: number;
   readonly running: number;
-  /** How many leased events wait for a worker. Successive events of one key count as one. */
+  /** How many leased events wait for a worker. Successive events with the same key count as one. */
   readonly queued: number;
-  /** How many handled events wait for the answer of the store. */
+  /** How many results of handlers the store has not confirmed yet. */
   readonly settling: number;
   readonly suspects: number;
-  /** The time until the next event is due. `null`: events are due now, or no event waits. */
+  /** The time until the next event of the topic is due. `null`: events are due now, or no event waits. */
   readonly nextDueInMs: number | null;
   readonly dependsOn: readonly string[];
-  /** The names in `dependsOn` whose circuit breakers admit no calls. No events are leased until this list is empty. */
+  /**
+   * The policies in `dependsOn` whose circuit breakers admit no calls. No events are leased until this list
+   * is empty.
+   */
   readonly waitsFor: readonly string[];
-  /** The names in `dependsOn` that no policy of this process has: nothing waits for them. */
+  /** The names in `dependsOn` for which this process has no policy. The consumer does not wait for them. */
   readonly unknownDependencies: readonly string[];
-  /** The names of fields whose values must not be shown. The function `covered` masks them. */
+  /**
+   * The names of payload fields and headers whose values must not be shown. The function `covered` masks
+   * them.
+   */
   readonly redact: readonly string[];
-  /** The pause of the topic by an operator; `null`: the topic is not paused. */
+  /** The pause that an operator has set for the topic. `null`: the topic is not paused. */
   readonly paused: PauseState | null;
   readonly counters: Readonly<Record<(typeof counted)[number], number>> & {
     readonly parkedBecause: Readonly<Record<string, number>>;
@@ -83,7 +89,7 @@ const counted = [
   'dlqRate',
 ] as const satisfies readonly (keyof ConsumerCounters)[];
 
-/** After these settlements the event is still in the topic. */
+/** After one of these settlements the event is still in the topic and will be leased again. */
 const staysInTopic: ReadonlySet<SettlementKind> = new Set(['retry', 'snooze', 'return']);
 
 /** How long handlers may still run after `stop` has aborted their signals. */
@@ -122,7 +128,9 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     if (hasListeners()) notify({ ...header(), type: 'store_failed', what, delayMs });
   }
 
-  /** Warns of the first parked event, unless somebody listens to the notices. */
+  /**
+   * Warns when the first event is parked. There is no warning if the application subscribes to the notices.
+   */
   function warnOfParked({ id }: Task, { stop, error }: Settlement<Tx> & { kind: 'park' }): void {
     if (hasWarned || hasListeners()) return;
     hasWarned = true;
@@ -134,7 +142,10 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     );
   }
 
-  /** After the first handler, because policies may be made in it. */
+  /**
+   * Warns about names in `dependsOn` for which there is no policy. It runs after the first handler call,
+   * because the handler may create the policies.
+   */
   function warnOfUnknown(): void {
     mayWarnOfUnknown = false;
     for (const unknown of gate.unknown()) {
@@ -151,7 +162,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
     if (mayWarnOfUnknown) warnOfUnknown();
-    // A `commit` may still fail, so its success is told when the store has confirmed it.
+    // A transaction of `commit` may still fail, so its success is reported in `onSettled`, after the store
+    // has confirmed it.
     if (hasListeners() && !hasCommit(settlement)) notify(noticeOf(name, task, settlement, clock.now()));
     if (settlement.kind === 'ack') blame.succeeded(task);
     if (!staysInTopic.has(settlement.kind)) blame.forget(task.id);
@@ -159,7 +171,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   }
 
   function onLost(task: Task): void {
-    // The event is finished, or its result is on the way to the store. The store will tell whether the lease was lost.
+    // The event is finished, or its result is being sent to the store. The store's answer then says whether
+    // the lease was lost.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -191,7 +204,7 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     onBatch(type, count) {
       if (hasListeners()) notify({ ...header(), type, count });
       if (type === 'settling') return;
-      // The next event of the same key may be due now.
+      // After this batch of settlements, the next events of the same keys may be due, so lease again.
       fetcher.ring();
       if (fetcher.isIdle) exclusiveRun.notifyOwner();
     },
@@ -272,9 +285,10 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
     stop({ grace } = {}) {
       const graceMs = grace === undefined ? settings.graceMs : durationMs(grace, 'grace');
-      // A handler may call `stop`. The deadline of that handler must not apply to the settlements.
+      // A handler may call `stop`. `withoutAmbient` prevents that the deadline of that handler applies to the
+      // store calls of `stop`.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
-      // If `start` failed, there is nothing to stop.
+      // Do the same if `start` failed: the status is still `idle` then, so there is nothing to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },

@@ -1,14 +1,14 @@
 import { breakersOf, policyOf } from 'holdfast';
 
-/** The calls that all circuit breakers of one dependency have counted. */
+/** The numbers of failed and successful calls of one dependency, summed over all its circuit breakers. */
 export interface BreakerCounts {
   readonly failed: number;
   readonly succeeded: number;
 }
 
 /**
- * Limits how many handlers run while another system is down. While all circuit breakers of a system are open, no event
- * is leased, so no event loses an attempt.
+ * Limits how many handlers run while a dependency (another system that handlers call) is down. While all its
+ * circuit breakers are open, no event is leased, so no event loses an attempt.
  */
 export class DependencyGate {
   readonly names: readonly string[];
@@ -22,8 +22,8 @@ export class DependencyGate {
   }
 
   /**
-   * Returns how many handlers may run. Infinity: each system has a closed breaker. Otherwise: how many test calls the
-   * breakers admit.
+   * Returns how many handlers may run. Infinity: each dependency has a closed breaker. Otherwise, it is the
+   * number of test calls that the breakers admit.
    */
   room(now: number): number {
     let room = Infinity;
@@ -31,27 +31,33 @@ export class DependencyGate {
     return room;
   }
 
-  /** The names of the systems that admit no call now. */
+  /** Returns the dependencies whose breakers admit no call now. */
   waitsFor(now: number): readonly string[] {
     return this.names.filter((name) => roomOf(name, now) === 0);
   }
 
-  /** The names that no policy of this process has. They are misspelt, or the policy is not made yet. */
+  /**
+   * Returns the names for which this process has no policy: they are misspelt, or the policy is not created
+   * yet.
+   */
   unknown(): readonly string[] {
     return this.names.filter((name) => !policyOf(name));
   }
 
-  /** True: a system has no closed breaker, so handled events test whether the system works again. */
+  /**
+   * True: a dependency has no closed breaker. Then a few events are handled to test whether the dependency
+   * works again.
+   */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;
   }
 
-  /** Returns when `room` may be above 0 again. Infinity: an operator has opened a breaker. */
+  /** Returns the time when `room` may be above 0 again. Infinity: an operator has forced a breaker open. */
   reopensAt(now: number): number {
     return Math.max(now, ...this.names.map((name) => soonest(name, now)));
   }
 
-  /** Returns the counts of each dependency, in the order of `names`. */
+  /** Returns the call counters of each dependency, in the order of `names`. */
   counts(): readonly BreakerCounts[] {
     return this.names.map((name) => {
       const breakers = breakersOf(name);
@@ -62,7 +68,7 @@ export class DependencyGate {
     });
   }
 
-  /** True: this dependency has no closed breaker. */
+  /** True: the dependency with this index in `names` has no closed breaker. */
   isDown(index: number, now: number): boolean {
     return roomOf(this.names[index]!, now) < Infinity;
   }

@@ -8,7 +8,8 @@ export class PoisonError extends HoldfastError {
   constructor(issues: readonly string[], options?: ErrorOptions) {
     super('HOLDFAST_POISON', issues.join('; '), options);
     this.issues = issues;
-    // The stack would show only code of this library. Without a stack, parked events are grouped by `issues`.
+    // The stack would show only code of this library. Parked events are grouped by their error, and without a
+    // stack the `issues` decide the group.
     this.stack = '';
   }
 }
@@ -20,28 +21,37 @@ export class ConflictError extends HoldfastError {
   }
 }
 
-/** The lease of the event ended before the event was settled. This error is the abort reason of `signal`. */
+/**
+ * The lease of the event ended before its result was stored, so another consumer may handle the event. This
+ * error is the abort reason of `signal`.
+ */
 export class LeaseLostError extends HoldfastError {
   constructor(id: string) {
     super('HOLDFAST_LEASE_LOST', `the lease of event ${id} has ended`);
   }
 }
 
-/** A rebuild cannot continue, because its ledger is full. It can be resumed. */
+/**
+ * A rebuild cannot continue, because the ledger does not accept the key of an event: for example, the ledger
+ * is full. The rebuild can be resumed.
+ */
 export class RebuildError extends HoldfastError {
   constructor(id: string, kind: string | undefined) {
     super('HOLDFAST_REBUILD', `event ${id} cannot be rebuilt: its key in the ledger is ${kind}`);
   }
 }
 
-/** The consumer was stopped. If the grace time is over, this error is the abort reason of `signal`. */
+/**
+ * The consumer was stopped. For handlers that run longer than `grace`, this error is the abort reason of
+ * `signal`.
+ */
 export class ConsumerStoppedError extends HoldfastError {
   constructor(name: string) {
     super('HOLDFAST_CONSUMER_STOPPED', `the consumer ${name} was stopped`);
   }
 }
 
-/** Too many processes died while they handled this event, so it is parked. */
+/** Processes died too often while they handled this event, so the event is parked. */
 export class CrashedError extends HoldfastError {
   constructor(deaths: number) {
     super('HOLDFAST_CRASHED', `it was being handled ${deaths} times when a process died`);

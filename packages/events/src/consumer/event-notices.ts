@@ -5,7 +5,7 @@ import type { OutcomeClass } from 'holdfast';
 interface NoticeHeader {
   readonly consumer: string;
   readonly topic: string;
-  /** The time by `Clock.now` of the consumer. */
+  /** When it happened, on the scale of `Clock.now` of the consumer. */
   readonly at: number;
 }
 
@@ -15,15 +15,15 @@ interface EventHeader extends NoticeHeader {
   readonly attempt: number;
 }
 
-/** A notification of what a consumer does. */
+/** A notification about something that a consumer has done. */
 export type EventNotice =
-  /** The store gave events to the consumer. */
+  /** The consumer has leased `count` events. */
   | (NoticeHeader & { readonly type: 'leased'; readonly count: number; readonly suspects: number })
   /** The handler is called. */
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The handler succeeded. The types from `succeeded` to `returned` are sent before the result is stored. `settled` is
-   * sent when the store has answered.
+   * The handler succeeded. This notice and the notices up to `returned` are sent before the result is stored.
+   * `settled` is sent when the store has answered.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   /** The handler failed, and the event is due again after `delayMs`. */
@@ -34,32 +34,37 @@ export type EventNotice =
       readonly tookMs: number;
       readonly error: ErrorNote;
     })
-  /** The event is put off for `delayMs`, and no attempt is counted. */
+  /** The event is due again after `delayMs`, and no attempt is counted. */
   | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
-  /** The event was given up, and waits for a person or a rule. */
+  /** The event is parked: it is not retried, and waits for an operator or a triage rule. */
   | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
-  /** `because` is the reason of a discard, or the target topic of a reroute. */
+  /**
+   * The event was removed (`discarded`) or moved to another topic (`rerouted`). `because` is the reason of a
+   * discard, or the target topic of a reroute.
+   */
   | (EventHeader & { readonly type: 'discarded' | 'rerouted'; readonly because: string })
-  /** The event went back to the store without counting an attempt. `error` is given if a dependency was down. */
+  /**
+   * The event went back to the store, and no attempt is counted. `error` is given if a dependency was down.
+   */
   | (EventHeader & { readonly type: 'returned'; readonly error?: ErrorNote })
-  /** The lease ended before the event was settled: another consumer has it. */
+  /** The lease ended before the result was stored, so another consumer may have the event. */
   | (EventHeader & { readonly type: 'lease_lost' })
-  /** `settling`: results are sent to the store. `settled`: the store has answered. */
+  /** `settling`: `count` results are sent to the store. `settled`: the store has answered. */
   | (NoticeHeader & { readonly type: 'settling' | 'settled'; readonly count: number })
-  /** The store did not do `what`. The consumer asks again after `delayMs`. */
+  /** A call of the store failed; `what` names the call. The consumer calls again after `delayMs`. */
   | (NoticeHeader & { readonly type: 'store_failed'; readonly what: string; readonly delayMs: number })
   /** The consumer changed its status. */
   | (NoticeHeader & { readonly type: 'status'; readonly from: ConsumerStatus; readonly to: ConsumerStatus });
 
 /**
- * `dependency_down`: nothing is leased, because all breakers of a dependency are open. `exclusive`: one event that may
- * crash the process is handled alone.
+ * `dependency_down`: no event is leased, because all breakers of a dependency are open. `exclusive`: an event
+ * that may crash the process is handled while nothing else runs.
  */
 export type ConsumerStatus = 'idle' | 'running' | 'dependency_down' | 'exclusive' | 'stopping' | 'stopped';
 
 /**
- * Gets every notice of every consumer of this process, synchronously. What it throws does not reach the consumer: it is
- * thrown again in a microtask.
+ * Receives every notice of every consumer in this process, synchronously. An error that it throws does not
+ * reach the consumer: the error is thrown again in a microtask.
  */
 export type EventListener = (notice: EventNotice) => void;
 
@@ -72,14 +77,14 @@ export function subscribeEvents(listener: EventListener): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** False: nobody listens, so the caller need not create the notice. */
+/** False: nothing subscribes to the notices, so the caller need not create one. */
 export function hasListeners(): boolean {
   return listeners.size > 0 || channel.hasSubscribers;
 }
 
 /**
- * Sends a notice to all listeners. If a listener throws, the error is thrown again in a microtask, so that the consumer
- * continues.
+ * Sends a notice to all listeners. If a listener throws, the consumer continues: the error is thrown again in
+ * a microtask.
  */
 export function notify(notice: EventNotice): void {
   for (const listener of listeners) {

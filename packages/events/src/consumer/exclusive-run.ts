@@ -1,12 +1,12 @@
 export interface Participant {
-  /** True: the consumer holds no leased event. */
+  /** True: the consumer has no leased event. */
   readonly isIdle: boolean;
   poll(): void;
 }
 
 /**
- * A lock for suspects (events that may have crashed a process). While its owner handles a suspect, all other consumers
- * of the process are idle. So a crash affects no other event.
+ * A lock for suspects (events that may have crashed a process). While one consumer has the lock and handles a
+ * suspect, all other consumers of the process are idle. So a crash affects no other event.
  */
 export class ExclusiveRun {
   readonly #participants = new Set<Participant>();
@@ -22,14 +22,14 @@ export class ExclusiveRun {
     this.notifyOwner();
   }
 
-  /** True: another consumer has or wants the lock, so `participant` must not lease events. */
+  /** True: another consumer has the lock or waits for it, so `participant` must not lease events. */
   isHeldByOther(participant: Participant): boolean {
     return this.#owner !== undefined && this.#owner !== participant;
   }
 
   /**
-   * Returns true if `participant` has the lock and all consumers are idle. Otherwise, `participant.poll` is called when
-   * a consumer becomes idle.
+   * Returns true if `participant` has the lock and all consumers are idle. If it returns false,
+   * `participant.poll` is called when a consumer becomes idle, and should try again.
    */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;
@@ -44,11 +44,11 @@ export class ExclusiveRun {
     for (const each of this.#participants) each.poll();
   }
 
-  /** Call it when a participant has become idle. */
+  /** Call it when a consumer has become idle, so that the owner of the lock tries again. */
   notifyOwner(): void {
     this.#owner?.poll();
   }
 }
 
-/** The default lock of all consumers in this process. */
+/** The default lock. All consumers of this process share it. */
 export const processExclusiveRun: ExclusiveRun = new ExclusiveRun();

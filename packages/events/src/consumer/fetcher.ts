@@ -24,15 +24,15 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
   readonly blame: Blame;
   readonly controls: TopicControlState;
   readonly exclusiveRun: ExclusiveRun;
-  /** Retries calls of the store for the duration of a lease. */
+  /** A policy that retries calls of the store for at most the duration of a lease. */
   readonly store: Policy;
-  /** If `effects` is `once`: this ledger tells which events were already handled. Otherwise `undefined`. */
+  /** The ledger that knows which events were already handled. `undefined`: do not check. */
   readonly ledger: Ledger<Tx> | undefined;
   readonly batchMax: number;
   readonly bytesMax: number;
   readonly leaseMs: number;
   readonly pollMs: number;
-  /** True: the engine notifies the consumer of due events. Otherwise, the fetcher polls more often. */
+  /** True: the engine notifies the consumer when an event is due. False: the fetcher polls more often. */
   readonly hasDoorbell: boolean;
   readonly retriesShare: number;
   concurrency(): number;
@@ -45,15 +45,19 @@ export interface FetcherSettings<T, Tx> extends TaskSettings {
 type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
 
 /**
- * If the engine sends no notifications, the next poll comes after 5 ms. The delay doubles when a poll finds nothing.
+ * The shortest delay between two polls if the engine sends no notifications. The delay doubles after each
+ * poll that finds no event.
  */
 const idleMinMs = 5;
 
-/** If more than 1 in 8 events goes back to the store unhandled, fewer events of one key are leased together. */
+/** If more than 1 of 8 leased events is returned unhandled, `#runMax` leases fewer events of one key. */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
-/** Suspects (events that may crash the process) are handled alone. After 1 s of suspects, other events get a turn. */
+/**
+ * Suspects (events that may crash the process) are handled while nothing else runs. After this time (ms),
+ * other events are handled again.
+ */
 const suspectsMaxMs = 1000;
 
 /** Leases events when workers are free. `poll` may be called at any time. */
@@ -65,23 +69,33 @@ export class Fetcher<T, Tx> implements Participant {
   #ordering: Ordering = 'none';
   #offDoorbell: (() => void) | undefined;
   /**
-   * False: the last lease found fewer events than requested. A notification or a timer sets this field to true again.
+   * False: the last lease call returned fewer events than requested, so the store has no more due events. A
+   * notification of the store or a timer sets it to true again.
    */
   #mayHaveWork = true;
   #leasing: Promise<void> | undefined;
-  /** How many lanes were queued after the last lease. A lane is one event, or successive events of one key. */
+  /**
+   * The length of the queue after the last lease call, in lanes. A lane is one event, or successive events of
+   * one key.
+   */
   #lanes = 0;
-  /** A factor from 0 to 1 for how many events of one key are leased together. */
+  /** Reduces how many events of one key are leased together: a factor from 0 to 1. */
   #runShare = 1;
   #taken = 0;
   #returnedBefore = 0;
   #measured: { readonly at: number; readonly finished: number } | undefined;
   #idleMs = idleMinMs;
-  /** True: the last lease returned a suspect, which must be handled alone. */
+  /**
+   * True: the last lease call returned a suspect (an event that may crash the process), which must be handled
+   * alone.
+   */
   #hasSuspect = false;
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
-  /** Suspects are not leased before this time, because another handler is running for a long time. */
+  /**
+   * No suspect (event that may crash the process) is leased before this time. It is set when another handler
+   * runs so long that a suspect cannot be handled alone.
+   */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
   nextDueInMs: number | undefined;
@@ -104,12 +118,13 @@ export class Fetcher<T, Tx> implements Participant {
     const { broker, topic, exclusiveRun } = this.#settings;
     this.#ordering = ordering;
     exclusiveRun.join(this);
-    // A handler may start a consumer or publish an event. The deadline of that handler must not apply to other events.
+    // This code may run inside a handler that starts a consumer or publishes an event. `withoutAmbient`
+    // prevents that the deadline of that handler applies to other events.
     this.#offDoorbell = broker.doorbell(topic, () => withoutAmbient(() => this.ring()));
     withoutAmbient(() => this.poll());
   }
 
-  /** Stops leasing. Events of a pending lease call go back to the store. */
+  /** Leases no more events. If a lease call is in flight, its events go back to the store. */
   async end(): Promise<void> {
     this.#offDoorbell?.();
     this.#wake.clear();
@@ -122,7 +137,7 @@ export class Fetcher<T, Tx> implements Participant {
     if (await this.#askStore('controls', () => controls.read())) pool.startWorkers();
   }
 
-  /** Call it when an event may be due. A needless call does no harm. */
+  /** Call it when an event of the topic may be due. An unnecessary call does no harm. */
   ring(): void {
     this.#mayHaveWork = true;
     this.poll();
@@ -137,7 +152,8 @@ export class Fetcher<T, Tx> implements Participant {
     if (hasSuspects && now >= this.#suspectsNotBefore) {
       if (!this.#isGateShut(now)) this.#pollSuspects(now);
       else {
-        // A dependency is down, so suspects cannot be handled now. Handle other events first.
+        // A dependency is down, so suspects (events that may crash the process) cannot be handled now. Handle
+        // other events first.
         this.#postponeSuspects();
         this.poll();
       }
@@ -147,12 +163,12 @@ export class Fetcher<T, Tx> implements Participant {
     if (this.#mayHaveWork) {
       const limit = this.#room(now);
       const bytesMax = this.#settings.bytesMax - this.#settings.heartbeat.bytesInHand;
-      // If no worker is free, `poll` is called again when an event is finished.
+      // If no worker is free or too many bytes are leased, `poll` is called again after the next event.
       if (limit > 0 && bytesMax > 0) this.#lease({ limit, bytesMax }, now);
     }
   }
 
-  /** True: all breakers of a dependency are open. In that case, a timer polls again later. */
+  /** True: all circuit breakers of a dependency are open. Then a timer is also set to poll again. */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
     if (gate.room(now) > 0) return false;
@@ -170,23 +186,27 @@ export class Fetcher<T, Tx> implements Participant {
     const isProbing = gate.isProbing(now);
     const room = Math.min(target, gate.room(now)) - pool.running - pool.queued;
     const isIdle = pool.queued === 0 && pool.running < concurrency;
-    // Wait until a larger batch can be leased: single events would cost one write each. While a dependency is tested,
-    // wait until all test events are finished.
+    // Wait until at least half of a batch can be leased: single events would cost one write each. While a
+    // dependency is tested, wait until all test events are finished.
     const isBusy = isProbing ? !pool.isOutOfWork : !isIdle && room * 2 < target;
     if (isBusy || settler.unsettled >= 2 * batchMax) {
-      // Each lease tells whether operators have changed a control. Without leases, a timer must check for changes.
+      // The answer to a lease call says whether operators have changed a control. Without lease calls, a
+      // timer must check for changes.
       if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }
-    // Events that have not failed are the best test of a dependency. So lease more events to choose from, and return
-    // the others to the store.
+    // Events that have not failed are the best test of a dependency. So lease more events than needed to
+    // choose from, and return the others to the store.
     return isProbing && room > 0 ? Math.max(room, Math.min(batchMax, room + blame.remembered)) : room;
   }
 
-  /** Leases one suspect at a time, while this process handles no other event. */
+  /**
+   * Leases one suspect (event that may crash the process) at a time, while this process handles no other
+   * event.
+   */
   #pollSuspects(now: number): void {
     const { exclusiveRun, onStatus } = this.#settings;
-    // The current suspect is not finished. `ring` is called when it has finished.
+    // The current suspect is not finished yet. `ring` is called when its result is stored.
     if (this.#hasSuspect && !this.isIdle) return;
     onStatus('exclusive');
     if (!exclusiveRun.tryAcquire(this)) {
@@ -208,12 +228,15 @@ export class Fetcher<T, Tx> implements Participant {
       void settler.flush();
       return;
     }
-    // A handler runs for too long. Handle other events now, and try the suspects later.
+    // Another handler has run for longer than `leaseMs`. Handle ordinary events first.
     this.#suspectsNotBefore = now + leaseMs;
     this.#postponeSuspects();
   }
 
-  /** Handles ordinary events again. The next lease tells whether suspects still wait. */
+  /**
+   * Stops waiting for suspects (events that may crash the process) and handles ordinary events. The answer to
+   * the next lease call says whether suspects still wait.
+   */
   #postponeSuspects(): void {
     this.suspects = 0;
     this.#waitingSince = undefined;
@@ -247,7 +270,8 @@ export class Fetcher<T, Tx> implements Participant {
     await this.#receive(leased, sentAt);
 
     const { deliveries, suspects, nextDueInMs } = leased;
-    // While a suspect is leased, `suspects` stays above 0, so that no other event is leased.
+    // While a suspect (event that may crash the process) is leased, `suspects` stays above 0, so that `poll`
+    // leases no other event.
     this.#hasSuspect = request.suspects === true && deliveries.length > 0;
     this.suspects = this.#hasSuspect ? Math.max(suspects, 1) : suspects;
     this.nextDueInMs = nextDueInMs;
@@ -258,8 +282,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * Returns the delay until the next poll. If the engine sends no notifications, the delay is short while polls find
-   * events.
+   * Returns the delay until the next poll. If the engine sends no notifications, the delay is short as long
+   * as polls find events.
    */
   #pollDelayMs(foundSome: boolean): number {
     const { pollMs, hasDoorbell } = this.#settings;
@@ -269,8 +293,8 @@ export class Fetcher<T, Tx> implements Participant {
   }
 
   /**
-   * Returns how many successive events of one key are leased together. A high number saves writes. But if the first
-   * event fails, the others go back to the store unhandled.
+   * Returns how many successive events of one key may be leased together. A high number saves writes. But if
+   * the first event fails, the others go back to the store unhandled.
    */
   #runMax(limit: number): number {
     const { pool } = this.#settings;
@@ -304,7 +328,10 @@ export class Fetcher<T, Tx> implements Participant {
       if (!kept.has(task)) settler.add(task, { lease: task.delivery.lease, kind: 'return' });
   }
 
-  /** While a dependency is down, returns only as many tasks as its circuit breakers allow for a test. */
+  /**
+   * While a dependency is down, returns only as many tasks as its circuit breakers admit test calls.
+   * Otherwise, returns all tasks.
+   */
   #chooseProbes(tasks: readonly Task<T>[]): readonly Task<T>[] {
     const { gate, blame, pool, clock } = this.#settings;
     const now = clock.now();
@@ -313,12 +340,13 @@ export class Fetcher<T, Tx> implements Participant {
     const heads = tasks.filter(
       ({ key }, index) => !hasOrder || key === undefined || key !== tasks[index - 1]?.key,
     );
-    // A running handler may still call the dependency, so it also counts as a test.
+    // A running or queued handler may also call the dependency, so it counts as a test.
     return blame.probes(heads, Math.max(0, gate.room(now) - pool.running - pool.queued));
   }
 
   /**
-   * Reads the operators' controls, and which events were already handled. Returns false if the store does not answer.
+   * Prepares leased events: reads the operators' controls if they have changed, and checks which events were
+   * already handled. Returns false if the store does not answer.
    */
   async #prepare(tasks: readonly Task<T>[], controlsVersion: number): Promise<boolean> {
     const { controls, ledger, name } = this.#settings;
@@ -335,11 +363,12 @@ export class Fetcher<T, Tx> implements Participant {
     return marked !== undefined;
   }
 
-  /** Calls the store, with retries. Returns `undefined` if the store does not answer for the duration of a lease. */
+  /** Calls the store with retries. Returns `undefined` if it does not answer within `leaseMs`. */
   async #askStore<R extends object>(what: string, question: () => Promise<R>): Promise<R | undefined> {
     const { store, onFailure } = this.#settings;
     const ending = await store.try(question, {
-      // Do not abort a pending lease call: its events would be locked until their lease ends.
+      // When the consumer stops, only retries are prevented. A lease call in flight is not aborted: its
+      // events would be locked until their leases end.
       retryVeto: () => (this.#isEnding ? 'cancelled' : undefined),
       onWait: ({ delayMs }) => onFailure(what, delayMs),
     });

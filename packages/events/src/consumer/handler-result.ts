@@ -2,7 +2,10 @@ import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 const isResult = Symbol.for('holdfast.handlerResult');
 
-/** What a handler may return. Returning nothing means `done()`. `Tx` is the type of the store's transactions. */
+/**
+ * What a handler may return. Returning nothing means `done()`. `Tx` is the type of a transaction of the
+ * store.
+ */
 export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'done' }
   | { readonly kind: 'commit'; readonly commit: Commit<Tx> }
@@ -13,22 +16,25 @@ export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-/** Writes an effect within a transaction. Its return value is ignored. */
+/** A function that writes data within the transaction `tx`. Its return value is ignored. */
 export type Commit<Tx> = (tx: Tx) => unknown;
 
-/** The event is done. The same as to return nothing. */
+/** The event is done. Returning nothing has the same effect. */
 export function done(): HandlerResult {
   return { [isResult]: true, kind: 'done' };
 }
 
-/** Acknowledges the event and runs `effect` in one transaction: both are stored, or neither. */
+/** Runs `effect` and acknowledges the event in one transaction: both are stored, or neither. */
 export function commit<Tx>(effect: Commit<Tx>): HandlerResult<Tx> {
-  // Without this check, the event would be acknowledged without its effect.
+  // If a call passed no function, the event would be acknowledged without its effect.
   if (typeof effect !== 'function') throw new OptionsError('commit', effect, 'a function');
   return { [isResult]: true, kind: 'commit', commit: effect };
 }
 
-/** Retries the event according to the class of the error. An unknown error is treated as transient. */
+/**
+ * Retries the event with the delay that the policy chooses. A fatal error counts as transient here, unless
+ * the error itself is marked as fatal.
+ */
 export function retry(error: unknown): HandlerResult {
   return { [isResult]: true, kind: 'retry', error };
 }
@@ -43,19 +49,22 @@ export function park(because: string, error?: unknown): HandlerResult {
   return { [isResult]: true, kind: 'park', because, error };
 }
 
-/** The event is removed, and the audit log has the reason. */
+/** Removes the event. The reason `because` is stored in the audit log. */
 export function discard(because: string): HandlerResult {
   return { [isResult]: true, kind: 'discard', because };
 }
 
-/** Moves the event to the end of another topic. That topic must exist. */
+/** Moves the event to another topic, after the events that are already there. That topic must exist. */
 export function reroute(to: string): HandlerResult {
-  // Without this check, the store would refuse the whole batch.
+  // With an invalid topic, the store would refuse the whole batch of results.
   if (typeof to !== 'string' || to === '') throw new OptionsError('reroute', to, 'the name of a topic');
   return { [isResult]: true, kind: 'reroute', to };
 }
 
-/** Consumers treat all other return values like `done()`. */
+/**
+ * Returns true for values that `done`, `commit`, `retry` and the other functions of this file return.
+ * Consumers treat all other values like `done()`.
+ */
 export function isHandlerResult(given: unknown): given is HandlerResult {
   return typeof given === 'object' && given !== null && isResult in given;
 }

@@ -6,15 +6,18 @@ export interface HeartbeatSettings {
   readonly broker: Broker;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** Called when the lease of `task` has ended, so that another consumer may handle the event. */
+  /** Called when the lease of `task` has ended. Another consumer may handle its event then. */
   onLost(task: Task): void;
   onFailure(what: string, delayMs: number): void;
 }
 
-/** Leases are extended after a third of their time. So two calls may fail before a lease ends. */
+/**
+ * How often a lease is extended during its duration. With 3, two calls of the store may fail before the lease
+ * ends.
+ */
 const beatsPerLease = 3;
 
-/** Extends the leases of all events that the consumer holds, with one call. */
+/** Extends the leases of all events that the consumer has leased, with one call of the store. */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
   readonly #timer: Timer;
@@ -26,7 +29,7 @@ export class Heartbeat {
   }
 
   watch(batch: Batch): void {
-    // Remove finished batches now: keeping thousands of events in memory would be slow.
+    // Remove finished batches now, so that their events do not stay in memory until the next heartbeat.
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     this.#batches.push(batch);
     this.#setTimer();
@@ -43,7 +46,10 @@ export class Heartbeat {
     }
   }
 
-  /** Estimates the payload bytes of all leased events: each event has the average size of its batch. */
+  /**
+   * Estimates the payload bytes of all leased events. It assumes that each event has the average size of its
+   * batch.
+   */
   get bytesInHand(): number {
     let bytes = 0;
     for (const batch of this.#batches)
@@ -61,7 +67,7 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     const { broker, clock, leaseMs, onLost, onFailure } = this.#settings;
-    // Do this first, because the call of the store may hang on a dead connection.
+    // Find ended leases before the call of the store, because that call may hang on a dead connection.
     this.#loseEnded();
     this.#batches = this.#batches.filter(({ open }) => open > 0);
     if (this.#batches.length === 0) return;
@@ -84,7 +90,10 @@ export class Heartbeat {
     }
   }
 
-  /** Gives up the events whose lease has ended, because another consumer may handle them. */
+  /**
+   * Reports the events whose lease has ended by this process's clock, because another consumer may handle
+   * them.
+   */
   #loseEnded(): void {
     const { clock, onLost } = this.#settings;
     const now = clock.now();

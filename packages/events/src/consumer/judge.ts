@@ -23,11 +23,11 @@ export interface JudgeSettings {
   readonly blame: Blame;
   readonly controls: TopicControlState;
   readonly name: string;
-  /** The name of this consumer in attempt records. It changes with every start. */
+  /** The name of this consumer in attempt records. It is different after every start. */
   readonly owner: string;
   /**
-   * The handler names that are stored with a handled event, so that the event is not handled twice. `ofCommits`: for
-   * handlers that return `commit(…)`. `ofAll`: for other handlers.
+   * The handler names that the ledger stores with a handled event, so that the event is not handled twice.
+   * `ofCommits`: if the handler returned `commit(…)`. `ofAll`: for all other successful events.
    */
   readonly marks: {
     readonly ofCommits: readonly string[] | undefined;
@@ -43,13 +43,16 @@ export interface JudgeSettings {
 
 const snoozeMaxMs = 24 * 60 * 60 * 1000;
 
-/** The waits of an event whose breaker an operator has opened: the first, and the longest. */
+/**
+ * The shortest and longest delay (before jitter) of an event whose calls are refused by a breaker that an
+ * operator forced open.
+ */
 const shutOutMinMs = 1000;
 const shutOutMaxMs = 60_000;
 
 /**
- * Decides what happens to an event before and after its handler is called. The function `decide` chooses whether and
- * when to retry.
+ * Decides what happens to an event before and after its handler is called. The function `decide` of the core
+ * decides whether and when to retry.
  */
 export class Judge<Tx> {
   readonly #settings: JudgeSettings;
@@ -58,7 +61,7 @@ export class Judge<Tx> {
     this.#settings = settings;
   }
 
-  /** Returns the settlement of an event that must not be handled. `undefined`: call the handler. */
+  /** Returns the settlement of an event whose handler must not be called. `undefined`: call the handler. */
   beforeHandler(task: Task, now: number): Settlement<Tx> | undefined {
     const { controls, deathsMax } = this.#settings;
     const { delivery } = task;
@@ -71,7 +74,7 @@ export class Judge<Tx> {
     if (delivery.deaths >= deathsMax) {
       return this.#park(task, 'crashed', errorNote(new CrashedError(delivery.deaths)));
     }
-    // The result is no longer useful, so park the event.
+    // The patience (time limit) of the event is over: its result is no longer useful. So park it.
     if (now >= task.patienceEndsAt) return this.#park(task, 'patience_too_short', delivery.lastError);
     return undefined;
   }
@@ -104,7 +107,10 @@ export class Judge<Tx> {
     }
   }
 
-  /** Decides what happens after `error`. `insisted`: the handler returned `retry(error)` instead of throwing. */
+  /**
+   * Decides what happens to an event whose handler failed with `error`. `insisted`: the handler returned
+   * `retry(error)` instead of throwing.
+   */
   failed(task: Task, error: unknown, insisted = false): Settlement<Tx> {
     const { policy, blame, gate, clock } = this.#settings;
     const now = clock.now();
@@ -121,11 +127,12 @@ export class Judge<Tx> {
     blame.remember(task, now, fault);
     const attempt = task.attempt + fault.uncounted;
     const isSpared = isRefused || (!fault.isOwn && plan.attempts > 1 && attempt >= plan.attempts);
-    // An open breaker says nothing about the event, however long it is open.
+    // An open breaker says nothing about the event. So these failures are not limited by `snoozesMax`,
+    // however long the breaker is open.
     const isShutOut = isRefused && isBreakerOpen(error);
     const isPutOff = isShutOut || (isSpared && this.#snoozesOf(task) < this.#settings.snoozesMax);
     const history: History = {
-      // The event did not cause this failure, so the failure must not use up the last attempt.
+      // The event did not cause this failure, so the failure must not count as the last attempt.
       attempt: isPutOff ? Math.min(attempt, plan.attempts - 1) : attempt,
       previousDelayMs: delivery.nextDelayMs ?? 0,
       patienceEndsAt: task.patienceEndsAt,
@@ -138,7 +145,7 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // Infinity means that an operator has opened a breaker. In that case, retry with the usual delay.
+      // Infinity means that an operator has forced a breaker open. Then use the usual backoff delay.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
@@ -158,7 +165,7 @@ export class Judge<Tx> {
     );
   }
 
-  /** Gives the event back to the store, because a dependency is down. No attempt is counted. */
+  /** Returns the event to the store, because a dependency is down. No attempt is counted. */
   #giveBack(task: Task, now: number, error: unknown, judged: Judgement, fault: Fault): Settlement<Tx> {
     const note = this.#noteOf(task, error);
     task.returnedFor = note;
@@ -168,8 +175,9 @@ export class Judge<Tx> {
   }
 
   /**
-   * If this event fails alone for this time, the event is the cause, not a dependency. With a key the time is at most
-   * `holdFor`, because later events of the key wait.
+   * Returns a time in ms. If no other event fails for this time, the event is the cause of its failures, not
+   * a dependency. For an event with a key, the time is at most `holdFor`, because later events of the key
+   * wait. This does not apply to the last two attempts.
    */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
@@ -182,7 +190,7 @@ export class Judge<Tx> {
       const judged = error instanceof PoisonError ? poison : this.#judgement(error, insisted);
       return { judged, isRefused: isRefusal(error) };
     } catch {
-      // Reading the error threw another error. The event must be settled nevertheless.
+      // Reading a property of the error threw another error. The event must be settled nevertheless.
       return { judged: { class: insisted ? 'transient' : 'fatal' }, isRefused: false };
     }
   }
@@ -214,8 +222,8 @@ export class Judge<Tx> {
   }
 
   /**
-   * Puts the event off until the breaker may admit a call. The store counts a snooze, and this consumer does not. Nobody
-   * knows when a breaker opens again that an operator has opened, so such waits grow.
+   * Delays the event until the breaker may admit a call. The store counts this as a snooze; `#snoozesOf`
+   * subtracts it again. If an operator forced the breaker open, its end is unknown, so the delays grow.
    */
   #shutOut({ id, delivery }: Task, { retryAfterMs = 0 }: Judgement, backoffMs: number): Settlement<Tx> {
     const { blame, policy } = this.#settings;
@@ -226,7 +234,7 @@ export class Judge<Tx> {
     return { lease, kind: 'snooze', delayMs: Math.max(backoffMs, waitMs) };
   }
 
-  /** How often the event was snoozed, without the times when a breaker was open. */
+  /** Returns how often the event was snoozed, not counting the delays because of an open breaker. */
   #snoozesOf({ id, delivery }: Task): number {
     return delivery.snoozes - this.#settings.blame.timesShutOut(id);
   }
@@ -254,7 +262,7 @@ export class Judge<Tx> {
       lease,
       kind: 'park',
       consumer: this.#settings.name,
-      // A handler may give a reason of any length, so cut the text.
+      // A handler may park an event with a reason of any length, so shorten it.
       stop: stop.slice(0, messageMax),
       story: attempt ? continueStory(story, attempt) : story,
       ...(error && { error }),
@@ -299,7 +307,10 @@ function isTemporary({ class: its, retryNever }: Judgement): boolean {
   return (its === 'transient' || its === 'throttled') && !retryNever;
 }
 
-/** Returns the story of the event. If an earlier failure counts as an attempt only now, its record is added. */
+/**
+ * Returns the story (attempt records) of the event. If an earlier failure is counted as an attempt only from
+ * now on, its record is added.
+ */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;
 }

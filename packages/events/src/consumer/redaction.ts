@@ -2,13 +2,16 @@ import type { Envelope } from '@holdfast/contracts';
 import { decode } from '../publish/payload-format.ts';
 
 const mask = '[redacted]';
-/** Short values appear in texts by chance, so they are masked only after their field name. */
+/**
+ * Values shorter than this are not searched for in a text, because they occur there by chance. They are
+ * masked only after their field name.
+ */
 const valueLengthMin = 4;
 const depthMax = 16;
 
 /**
- * Returns a function that masks secrets in a text: what follows `name:` or `name=`, and the values of these fields in
- * the event.
+ * Returns a function that masks secrets in a text. It masks what follows `name:` or `name=`, and also the
+ * values that the fields `names` have in the payload and headers of the event.
  */
 export function redaction(names: readonly string[], event: Envelope): (text: string) => string {
   if (names.length === 0) return (text) => text;
@@ -21,7 +24,9 @@ export function redaction(names: readonly string[], event: Envelope): (text: str
   };
 }
 
-/** Matches `"card": "4111"`, `card=4111` and `card: 4111`. */
+/**
+ * Returns a pattern that matches a field name and its value: `"card": "4111"`, `card=4111` or `card: 4111`.
+ */
 function assignments(names: readonly string[]): RegExp {
   const any = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
   return new RegExp(`(\\b(?:${any})["']?\\s*[:=]\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\s,;}\\]]+)`, 'g');

@@ -8,20 +8,28 @@ export interface SettlerSettings<Tx> {
   readonly broker: Broker<Tx>;
   readonly clock: Clock;
   readonly judge: Judge<Tx>;
-  /** Retries calls of the store for the duration of a lease. */
+  /** A policy that retries calls of the store for at most the duration of a lease. */
   readonly store: Policy;
   readonly settleWithinMs: number;
   readonly batchMax: number;
-  /** Records handled events before the settlement. Only for engines that cannot record both in one transaction. */
+  /**
+   * The ledger to which handled events are written before they are settled. It is only set for engines that
+   * cannot write both in one transaction.
+   */
   readonly separateLedger: Ledger<Tx> | undefined;
   /**
-   * The store of parked events, if it is another store. A successful replay is reported there before its event is
-   * acknowledged.
+   * The store of parked events, if it is another store than the broker. A successful replay is reported to it
+   * before the replayed event is acknowledged.
    */
   readonly separateTriage: Triage | undefined;
-  /** Called if the store could not apply a settlement, for example because `commit` threw. `settlement` replaces it. */
+  /**
+   * Called if the store could not apply a settlement, for example because `commit` threw. `settlement` is the
+   * new one, to be sent instead.
+   */
   onRejudged(task: Task, settlement: Settlement<Tx>): void;
-  /** Called with the result of a settlement. If the store did not answer, the result is `LEASE_LOST`. */
+  /**
+   * Called with the store's answer to a settlement. If the store did not answer, `settled` is `LEASE_LOST`.
+   */
   onSettled(task: Task, settlement: Settlement<Tx>, settled: SettlementResult): void;
   onBatch(type: 'settling' | 'settled', count: number): void;
   onFailure(what: string, delayMs: number): void;
@@ -33,8 +41,8 @@ interface Decided<Tx> {
 }
 
 /**
- * Sends settlements (the results of events) to the store. It collects them for `settleWithinMs`, so that many share one
- * write.
+ * Sends settlements (the results of events) to the store. It collects them for `settleWithinMs`, so that many
+ * settlements share one write.
  */
 export class Settler<Tx> extends Alarm {
   readonly #settings: SettlerSettings<Tx>;
@@ -48,7 +56,7 @@ export class Settler<Tx> extends Alarm {
     this.#settings = settings;
   }
 
-  /** How many settlements the store has not answered. */
+  /** How many settlements are not sent yet, or sent but not answered by the store. */
   get unsettled(): number {
     return this.#pending.length + this.#sent;
   }
@@ -66,8 +74,7 @@ export class Settler<Tx> extends Alarm {
   }
 
   /**
-   * Sends the pending settlements. Settlements that are added meanwhile wait for the next flush, so that many share one
-   * write.
+   * Sends the pending settlements. If a write is in flight, they are sent together after it, in one write.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;
@@ -101,7 +108,8 @@ export class Settler<Tx> extends Alarm {
     );
     if (!ending.ok) onFailure('settle', Infinity);
     for (const [index, decided] of batch.entries()) {
-      // Without an answer, nobody knows whether the settlement was applied. If not, the event is leased again later.
+      // Without an answer, it is unknown whether the settlement was applied. If it was not, the event is
+      // leased again when its lease ends.
       this.#onResult(decided, ending.ok ? ending.value[index]! : LEASE_LOST);
     }
     this.#sent = 0;

@@ -7,7 +7,7 @@ import type { HandlerResult } from './handler-result.ts';
 // biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a promise of void
 type Returned<Tx> = HandlerResult<Tx> | undefined | void;
 
-/** A function that handles one event. If it throws, the class of the error decides whether the event is retried. */
+/** Handles one event. If it throws, the class of the error decides whether the event is retried or parked. */
 export type Handler<T = unknown, Tx = unknown> = (
   event: HandledEvent<T>,
 ) => Returned<Tx> | PromiseLike<Returned<Tx>>;
@@ -20,22 +20,33 @@ export interface HandledEvent<T = unknown> {
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly headers: Headers;
-  /** The parsed payload, after validation by the schema if there is one. */
+  /** The parsed payload. If the consumer has a schema, it is the output of the schema. */
   readonly payload: T;
   readonly correlationId: string;
-  /** The same in every attempt. Send this key to other systems as the idempotency key. */
+  /**
+   * This key is the same in every attempt. Send it to other systems as the idempotency key, so that a retry
+   * has no second effect.
+   */
   readonly idempotencyKey: string;
   /** When the event was first published, epoch ms by the store's clock. */
   readonly firstSeenAt: number;
   /** The number of this attempt, counted from 1. */
   readonly attempt: number;
-  /** `replay`: an operator, a rule or a rebuild has started the event again. */
+  /**
+   * `live`: the first attempt. `retry`: a later attempt. `replay`: an operator, a rule or a rebuild has
+   * published the event again.
+   */
   readonly mode: 'live' | 'retry' | 'replay';
-  /** How many ms are left until the result is no longer useful. Infinity: no limit. */
+  /**
+   * How many ms are left of the patience (the time after which the result is no longer useful). Infinity: no
+   * limit.
+   */
   readonly patienceLeft: number;
   /** When the result is no longer useful, epoch ms; `undefined`: no limit. */
   readonly deadline: number | undefined;
-  /** Aborts when the lease is lost, a time limit of the event is over, or the consumer stops. */
+  /**
+   * Aborts when the lease is lost, when the patience or `attemptTimeout` is over, or when the consumer stops.
+   */
   readonly signal: AbortSignal;
   readonly delivery: Delivery;
 }
@@ -49,7 +60,10 @@ export interface TaskSettings {
 /** The events of one lease call. Their leases are extended together. */
 export interface Batch {
   readonly tasks: readonly Task[];
-  /** The earliest time at which the leases can end, by `Clock.now`. */
+  /**
+   * The leases are valid at least until this time, on the scale of `Clock.now`. It is counted from when the
+   * request was sent.
+   */
   leaseEndsAt: number;
   open: number;
   bytes: number;
@@ -58,31 +72,43 @@ export interface Batch {
 export type Phase = typeof WAITING | typeof RUNNING | typeof SETTLING | typeof OVER;
 export const WAITING = 0;
 export const RUNNING = 1;
-/** The handler has finished, but the store has not answered yet. */
+/** The handler has finished, but the store has not confirmed the result yet. */
 export const SETTLING = 2;
 /** The event is settled, or its lease is lost. */
 export const OVER = 3;
 
-/** One leased event. To save allocations, this object is also the ambient context of the handler and its timeout. */
+/**
+ * One leased event. To save allocations, the same object is also the ambient context of the handler, and the
+ * timer of its time limit.
+ */
 export class Task<T = unknown> extends Alarm implements HandledEvent<T>, AmbientContext {
   declare readonly delivery: Delivery;
   declare readonly attempt: number;
   declare readonly idempotencyKey: string;
-  /** When the result is no longer useful, by `Clock.now`. */
+  /** When the patience is over (the result is no longer useful), on the scale of `Clock.now`. */
   declare readonly patienceEndsAt: number;
   declare readonly settings: TaskSettings;
   declare batch: Batch;
-  /** The next event of the same key, which waits for this one. */
+  /** The next event of the same key. It was leased together with this event, and is handled after it. */
   declare next: Task<T> | undefined;
   declare phase: Phase;
   declare startedAt: number;
-  /** True: the event was already handled, so the handler must not be called. */
+  /**
+   * True: the ledger says that this handler has already handled the event, so the handler must not be called
+   * again.
+   */
   declare isRepeated: boolean;
-  /** The counted calls of each dependency before the handler was called. */
+  /**
+   * The call counters of each dependency, read before the handler was called. `blame.ts` compares them after
+   * a failure.
+   */
   declare countsBefore: readonly Count[] | undefined;
-  /** The error of the handler, if the event goes back to the store because a dependency is down. */
+  /**
+   * The error of the handler, if the event goes back to the store because a dependency is down. Otherwise
+   * `undefined`.
+   */
   declare returnedFor: ErrorNote | undefined;
-  /** Called when the store has answered the settlement. */
+  /** Called when the store has answered the settlement of this event. `took`: the store has applied it. */
   declare whenSettled: ((took: boolean) => void) | undefined;
   declare private read: boolean;
   declare private value: unknown;
@@ -152,7 +178,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     return this.value as T;
   }
 
-  /** Replaces the payload by the output of the schema, which may transform it. */
+  /** Sets the payload to the output of the schema, which may transform it. */
   set payload(value: T) {
     this.value = value;
     this.read = true;
@@ -188,7 +214,7 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     if (endsAt < Infinity) clock.set(this, endsAt);
   }
 
-  /** Stops the timeout of the attempt and sets the phase. */
+  /** Stops the timer of the time limit and sets the phase. */
   end(phase: typeof SETTLING | typeof OVER): void {
     if (this.index >= 0) this.settings.clock.clear(this);
     this.phase = phase;
@@ -199,7 +225,10 @@ export class Task<T = unknown> extends Alarm implements HandledEvent<T>, Ambient
     this.controller?.abort(reason);
   }
 
-  /** Called by the clock when the time limit is over. The signal aborts, but the handler may still return a result. */
+  /**
+   * Called by the clock when the time limit is over. It aborts the signal. The handler may still return a
+   * result.
+   */
   ring(now: number): void {
     const { startedAt, patienceEndsAt } = this;
     this.abort(

@@ -19,35 +19,44 @@ export interface WorkerPoolSettings<T, Tx> {
   /** How many handlers may run at the same time. The number may change at any time. */
   concurrency(): number;
   onBegin(task: Task<T>, now: number): void;
-  /** Called when the result of an event is known. */
+  /** Called when it is decided how the event is settled, for example acknowledged or retried. */
   onDecided(task: Task<T>, settlement: Settlement<Tx>): void;
   /** Called when more events can be leased. */
   onRoom(): void;
-  /** Called when no handler runs or waits. Write the results now, because no more will follow soon. */
+  /**
+   * Called when no handler runs and no event is queued. The results should be sent to the store now, because
+   * no more will follow soon.
+   */
   onOutOfWork(): void;
 }
 
 /**
- * Runs handlers with at most `concurrency()` workers. A worker takes one lane at a time: one event, or successive
- * events of one key.
+ * Runs handlers with at most `concurrency()` workers. A worker takes one lane from the queue at a time. A
+ * lane is one event, or successive events of one key.
  */
 export class WorkerPool<T, Tx> {
   readonly #settings: WorkerPoolSettings<T, Tx>;
   readonly #yielder: EventLoopYielder | undefined;
-  /** The first task of each lane. Entries before `#head` are already taken. */
+  /**
+   * The first task of each lane (one event, or successive events of one key). Workers have already taken the
+   * tasks before the index `#head`.
+   */
   #queue: Task<T>[] = [];
   #head = 0;
-  /** The number of workers. A worker whose task lost its lease is not counted. */
+  /**
+   * The number of workers. A worker is not counted if the lease of its task was lost: its handler still runs,
+   * but its result is ignored.
+   */
   #workers = 0;
   #running = 0;
   #isOpen = true;
-  /** How many events went back to the store unhandled. */
+  /** How many leased events went back to the store unhandled. */
   returned = 0;
   #whenIdle: (() => void) | undefined;
 
   constructor(settings: WorkerPoolSettings<T, Tx>) {
     this.#settings = settings;
-    // With a virtual clock, the pool never yields to the event loop.
+    // Yield only with the system clock. A virtual clock (in tests) does not depend on the event loop.
     this.#yielder = settings.clock === systemClock ? new EventLoopYielder(settings.clock) : undefined;
   }
 
@@ -55,12 +64,12 @@ export class WorkerPool<T, Tx> {
     return this.#running;
   }
 
-  /** How many lanes wait for a worker. */
+  /** How many lanes wait for a worker. A lane is one event, or successive events of one key. */
   get queued(): number {
     return this.#queue.length - this.#head;
   }
 
-  /** True: no handler runs or waits. A worker may still wait for the store. */
+  /** True: no handler runs and no event is queued. A worker may still wait for the store. */
   get isOutOfWork(): boolean {
     return this.#running === 0 && this.queued === 0;
   }
@@ -70,8 +79,8 @@ export class WorkerPool<T, Tx> {
   }
 
   /**
-   * Queues tasks, and returns how many lanes were queued. With `ordering: 'key'`, successive tasks of one key form one
-   * lane.
+   * Queues tasks. With `ordering: 'key'`, successive tasks of one key form one lane. Returns how many lanes
+   * the queue has then; 0 if `tasks` is empty.
    */
   enqueue(tasks: readonly Task<T>[], ordering: Ordering): number {
     let before: Task<T> | undefined;
@@ -98,7 +107,7 @@ export class WorkerPool<T, Tx> {
     for (let index = first; index < queue.length; index++) this.#returnLane(queue[index]);
   }
 
-  /** Call it when the lease of `task` has ended. The result of its handler is ignored. */
+  /** Call it when the lease of `task` has ended. Its handler may continue, but the result is ignored. */
   revoke(task: Task<T>): void {
     if (task.isRunning) {
       this.#running -= 1;
@@ -107,7 +116,10 @@ export class WorkerPool<T, Tx> {
     this.#returnLane(task.next);
   }
 
-  /** Starts no more handlers. Resolves with true if all workers end within `ms`. */
+  /**
+   * Starts no more handlers, and returns the queued events to the store. Resolves with true if all workers
+   * end within `ms`.
+   */
   async close(ms: number): Promise<boolean> {
     this.#isOpen = false;
     this.returnQueued();
@@ -123,18 +135,21 @@ export class WorkerPool<T, Tx> {
     });
   }
 
-  /** Returns the first task of the next lane, or `undefined` if no worker may take one. */
+  /**
+   * Returns the first task of the next lane in the queue. `undefined`: the queue is empty, there are too many
+   * workers, or a dependency is down.
+   */
   #next(): Task<T> | undefined {
     const { gate, clock, concurrency, onRoom } = this.#settings;
     if (this.#head === this.#queue.length || this.#workers > concurrency()) return undefined;
     if (gate.hasDependencies && gate.room(clock.now()) <= this.#running) {
-      // A dependency is down. Return the events, so that other processes can handle them.
+      // A dependency is down. Return the queued events to the store, so that other processes can handle them.
       this.returnQueued();
       return undefined;
     }
     const task = this.#queue[this.#head]!;
     this.#head += 1;
-    // The queue may never become empty, so remove taken entries from time to time.
+    // The queue may never become empty, so remove the tasks that workers have taken from time to time.
     if (this.#head === this.#queue.length || this.#head >= takenMax) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
@@ -154,7 +169,7 @@ export class WorkerPool<T, Tx> {
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
-      // The lease of the task was lost during the wait.
+      // The lease was lost during the wait, or the pool was closed and `#returnLane` has returned the task.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;
@@ -212,15 +227,16 @@ export class WorkerPool<T, Tx> {
     return ambient ? withAmbient(task, () => handler(task)) : handler(task);
   }
 
-  /** True: the next event of the same key may be handled now. */
+  /** Returns true if the next event of the same key may be handled after this settlement. */
   #letsPass(task: Task<T>, settlement: Settlement<Tx>): boolean | Promise<boolean> {
     const { kind } = settlement;
     if (kind === 'ack' && settlement.commit) {
-      // The next handler must see what this event commits, so wait for the store.
+      // The handler of the next event must see the data that this event commits, so wait until the store has
+      // answered.
       const settled = new Promise<boolean>((resolve) => {
         task.whenSettled = resolve;
       });
-      // No handler runs, so no other settlement will follow soon. Send this one now.
+      // No handler runs, so no other settlement will follow soon. Send this settlement now.
       if (this.#running === 0) this.#settings.onOutOfWork();
       return settled;
     }
@@ -229,7 +245,7 @@ export class WorkerPool<T, Tx> {
     );
   }
 
-  /** Returns the tasks of a lane to the store, except tasks that have started. */
+  /** Returns a lane (successive events of one key) to the store, except the tasks that have started. */
   #returnLane(head: Task<T> | undefined): void {
     for (let task = head; task; task = task.next) {
       if (task.phase === WAITING) {
@@ -239,7 +255,7 @@ export class WorkerPool<T, Tx> {
     }
   }
 
-  /** True if the handler failed because `stop()` aborted its signal. */
+  /** True: the handler failed because `stop()` aborted its signal. */
   #wasStopped(task: Task<T>): boolean {
     return !this.#isOpen && task.signal.reason instanceof ConsumerStoppedError;
   }

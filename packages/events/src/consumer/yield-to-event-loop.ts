@@ -2,7 +2,10 @@ import { type Clock, later } from 'holdfast';
 
 const heldMaxMs = 10;
 
-/** Lets timers, signals and requests run every 10 ms. Handlers that never wait for I/O would block them. */
+/**
+ * Lets timers, signals and requests run at least every 10 ms. Otherwise, handlers that never wait for I/O
+ * would block them.
+ */
 export class EventLoopYielder {
   readonly #clock: Clock;
   #since = 0;

@@ -1,6 +1,6 @@
 import type { Control } from '@holdfast/contracts';
 
-/** What a control does, as a participle: `paused`, `tenant acme quarantined`. */
+/** Describes what an operator's control does, in a few words: `paused`, `tenant acme quarantined`. */
 export function controlEffect(control: Control): string {
   switch (control.kind) {
     case 'pause':

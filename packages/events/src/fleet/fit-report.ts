@@ -7,12 +7,15 @@ export interface WholeReport extends Omit<ProcessReport, 'policies' | 'consumers
   readonly consumers: readonly ConsumerState[];
 }
 
-/** The report keeps this many targets of each policy. If the report is too large, it keeps the next smaller number. */
+/**
+ * How many targets of each policy the report keeps. The numbers are tried from left to right until the report
+ * is small enough.
+ */
 const targetsKept = [100, 32, 16, 8, 4, 2, 1, 0];
 
 /**
- * Shortens a report until it fits into 8 KiB. Leaves out targets first, then policies, then consumers. Targets that
- * need attention (forced, open, busy) are left out last of all targets.
+ * Shortens a report until it fits into 8 KiB. It leaves out targets first, then policies, then consumers.
+ * Targets that need attention (forced or open breaker, many calls) are the last targets to be left out.
  */
 export function fitReport(report: WholeReport): ProcessReport {
   const targets = report.policies.reduce((sum, policy) => sum + policy.targets.length, 0);

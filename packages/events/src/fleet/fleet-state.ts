@@ -1,21 +1,24 @@
 import type { ActiveControl, Engine, PresentProcess } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
-/** All processes of a store, and which of them obey which controls. */
+/** All processes that share a store, and which of them obey which controls of operators. */
 export interface FleetState {
-  /** Epoch ms by the store's clock. */
+  /** The present time, epoch ms by the store's clock. */
   readonly now: number;
   readonly processes: readonly PresentProcess[];
   readonly controls: readonly FleetControl[];
 }
 
-/** A control in force, and which processes obey it. */
+/** An active control of an operator, and which processes obey it. */
 export interface FleetControl extends ActiveControl {
-  /** What each process says about this control, by the id of the process. Empty for the control of a topic. */
+  /**
+   * For each process id: whether the process obeys this control. `not_heard`: it has not read the control
+   * yet. Empty if the control is for a topic.
+   */
   readonly heard: Readonly<Record<string, 'obeyed' | 'not_obeyed' | 'not_heard'>>;
 }
 
-/** Reads which processes there are, what they report, and which controls are in force. */
+/** Reads which processes there are, what they report, and which controls are active. */
 export async function fleetState(engine: Pick<Engine, 'presence' | 'controls'>): Promise<FleetState> {
   const { presence, controls } = engine;
   if (!presence) throw new OptionsError('engine.presence', presence, 'an engine with a list of processes');

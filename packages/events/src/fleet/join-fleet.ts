@@ -18,17 +18,20 @@ import { PolicyControlState } from './policy-control-state.ts';
 
 /** The options of `joinFleet`. `engine` and `service` are required. */
 export interface FleetOptions {
-  /** The store that the processes share. Required. */
+  /** The store that all processes of the fleet share. Required. */
   readonly engine: Pick<Engine, 'presence' | 'controls'>;
   /** The name of the service, such as `checkout`. Required. */
   readonly service: string;
   /** The version of the service. Default: `unknown`. */
   readonly version?: string | undefined;
-  /** The time between two reports, at most 5 s. Reports are forgotten after 10 s. Default: `2s`. */
+  /** The time between two reports, at most 5 s. The store forgets a report after 10 s. Default: `2s`. */
   readonly every?: Duration | undefined;
-  /** Called when the store cannot be read or written. The next report tries again. Default: none. */
+  /**
+   * Called with the error when the store cannot be read or written. The next report tries again. Default:
+   * none.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -41,23 +44,26 @@ const known: Readonly<Record<keyof FleetOptions, true>> = {
   clock: true,
 };
 
-/** This process in its fleet, until `stop`. */
+/** The membership of this process in its fleet, until `stop`. */
 export interface FleetMember {
-  /** The id of this process in the list of processes. */
+  /** The id of this process in the list of processes that the store has. */
   readonly id: string;
-  /** Reads the controls, obeys them and reports, without waiting for the next time. */
+  /** Reads and applies the controls and sends a report now, without waiting for the next interval. */
   refresh(): Promise<void>;
-  /** Removes this process from the list. Controls no longer apply to its policies. */
+  /** Removes this process from the list of processes. Operators' controls no longer apply to its policies. */
   stop(): Promise<void>;
 }
 
-/** The longest allowed `every`. With it, a running process is never forgotten. */
+/**
+ * The longest allowed `every`. The store forgets reports after 10 s, so a running process is not forgotten
+ * even if a report is 5 s late.
+ */
 const everyMaxMs = 5000;
 
 /**
- * Makes this process visible and steerable through the store. Every 2 s it reports the states of its policies and
- * consumers, and obeys the operators' controls of policies. If the store is away, the last controls stay in force until
- * their time is over.
+ * Makes this process visible to operators and lets them control it, through the store. Every 2 s it reports
+ * the states of its policies and consumers, and applies the operators' controls to its policies. If the store
+ * is unavailable, the last controls stay active until their time is over.
  */
 export function joinFleet(options: FleetOptions): FleetMember {
   assertKnownFields(known, options);
@@ -110,7 +116,10 @@ export function joinFleet(options: FleetOptions): FleetMember {
     controlsVersion = answer.version;
   }
 
-  /** Applies the controls whose time is not over. Returns the ids of those that this process cannot obey. */
+  /**
+   * Applies the controls whose time is not over. Returns the ids of the controls that this process cannot
+   * obey.
+   */
   function obeyed(): string[] {
     const now = clock.now();
     return state.obey(active.filter(({ endsAt }) => endsAt > now));

@@ -13,24 +13,27 @@ import { type FleetState, fleetState } from './fleet-state.ts';
 import { consumersOf, isMaintained, policiesOf, processName } from './reported-states.ts';
 import { spanText } from './span-text.ts';
 
-/** What a need is about. */
+/** The topic, policy, operation or events that a need is about. */
 export type NeedSubject =
   | { readonly kind: 'topic' | 'group' | 'policy' | 'operation'; readonly name: string }
   | { readonly kind: 'parked'; readonly filter: ParkedFilter };
 
-/** Something that needs a person. */
+/** A problem that an operator should look at. */
 export interface Need {
   readonly kind: NeedKind;
   readonly about: NeedSubject;
-  /** A few words, such as `12 events of "orders" are due`. */
+  /** A few words, such as `Nobody consumes "orders"`. */
   readonly title: string;
-  /** One sentence with the figure and the threshold. */
+  /** One sentence with the measured number and its limit. */
   readonly says: string;
-  /** A command that shows more or does something about it. */
+  /** A `holdfast` command that shows more or helps to solve the problem. */
   readonly command: string;
 }
 
-/** The checks, the worst problem first. Each text is printed if its check finds no problem. */
+/**
+ * All checks. The worst kind of problem comes first. The text of a check is shown if the check finds no
+ * problem.
+ */
 const checks = {
   consumers: 'events that are due are taken, or paused on purpose',
   growing: 'no group of parked events grows',
@@ -43,12 +46,12 @@ const checks = {
 } as const;
 export type NeedKind = keyof typeof checks;
 
-/** What needs a person now, what is well, and the figures behind it. */
+/** The problems that need an operator now, the checks that found none, and the numbers that were checked. */
 export interface FleetNeeds {
-  /** Epoch ms by the store's clock. */
+  /** The present time, epoch ms by the store's clock. */
   readonly now: number;
   readonly needs: readonly Need[];
-  /** What was checked and found good, in words. */
+  /** The checks that found no problem, as texts. */
   readonly good: readonly string[];
   readonly figures: FleetFigures;
   readonly counts: ReadonlyMap<string, TopicCounts>;
@@ -56,7 +59,7 @@ export interface FleetNeeds {
   readonly operations: readonly Operation[];
 }
 
-/** The figures of a whole fleet at one moment. */
+/** The numbers of a whole fleet at one time. */
 export interface FleetFigures {
   readonly topics: number;
   readonly ready: number;
@@ -74,14 +77,20 @@ const groupMin = 10;
 const grewWithinMs = 3e5;
 const breakerOpenMs = 1e4;
 const lagMs = 6e4;
-/** If a due event is not taken for this long, that is a problem. */
+/** If an event has been due for this time (ms) and no consumer takes it, that is a problem. */
 const untakenMs = 1e4;
 const replaySeenMs = 864e5;
-/** A command that runs an operation selects or changes events at once. */
+/**
+ * If an operation is in the stage `selecting` or `applying` for longer than this (ms), no process runs it: a
+ * process that runs it leaves these stages quickly.
+ */
 const untouchedMs = 2e3;
 const unmovedMs = 6e4;
 const endlessMs = 36e5;
-/** A process reads the controls every 2 s, so after this time it should know a new control. */
+/**
+ * A process reads the controls every 2 s by default. So after this time (ms) it should have read a new
+ * control.
+ */
 const heardMs = 1e4;
 const removedWithinMs = 864e5;
 
@@ -95,7 +104,10 @@ interface Seen {
   readonly operations: readonly Operation[];
 }
 
-/** Checks everything that the store knows. `known` saves a question if the state of the fleet was just read. */
+/**
+ * Finds problems with the data that the store has. Give `known` if you have just read the state of the fleet:
+ * then it is not read again.
+ */
 export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<FleetNeeds> {
   const fleet = known ?? (await fleetState(engine));
   const counts = new Map<string, TopicCounts>();
@@ -164,16 +176,20 @@ function unknownDependencies({ fleet }: Seen): Need[] {
   );
 }
 
-/** One need for each policy: an outage of what it calls opens all its breakers, in every process. */
+/**
+ * Returns one need per policy, not one per breaker. If the system that a policy calls is down, the policy's
+ * breakers open in every process.
+ */
 function openBreakers({ fleet }: Seen): Need[] {
   const open = new Map<
     string,
     { targets: Set<string | null>; processes: Set<PresentProcess>; longestMs: number }
   >();
   for (const { name, targets, process, enforcedShare } of policiesOf(fleet.processes)) {
-    if (enforcedShare === 0) continue; // its breaker refuses nothing
+    if (enforcedShare === 0) continue; // The policy only observes, so its breaker refuses no calls.
     for (const { target, breaker, breakerForMs = 0, failingForMs = breakerForMs, forced } of targets) {
-      // A breaker that probes every few seconds is half-open for moments, and has not been closed all the same.
+      // A breaker that tests its target every few seconds is half-open for a short time. It still counts as
+      // open, so `failingForMs` is used.
       if (breaker === undefined || breaker === 'closed' || forced || failingForMs <= breakerOpenMs) continue;
       const found = open.get(name) ?? { targets: new Set(), processes: new Set(), longestMs: 0 };
       found.targets.add(target);
@@ -216,7 +232,10 @@ function lagging({ fleet, counts }: Seen): Need[] {
     }));
 }
 
-/** Operations that a command has begun and that no process moves on. A command that runs one writes all the time. */
+/**
+ * Finds operations that make no progress, because the command that started them has ended and no process runs
+ * `maintenance`. While a command runs an operation, the operation makes progress all the time.
+ */
 function waitingOperations({ fleet, operations }: Seen): Need[] {
   if (isMaintained(fleet.processes)) return [];
   return operations.flatMap(({ id, request, stage, startedAt, endedAt, memo }) => {
@@ -278,8 +297,8 @@ function longControls({ fleet }: Seen): Need[] {
 }
 
 /**
- * Finds events that the store will remove soon. The store lists events only by the time of parking. So this function
- * assumes that all events are kept as long as the latest one.
+ * Finds parked events that the store will remove soon. The store lists events only by the time of parking. So
+ * this function assumes that all events are kept as long as the latest one.
  */
 async function endingRetention({ engine: { triage }, fleet }: Seen): Promise<Need[]> {
   const { items: latest } = await triage.list({}, { limit: 1 });

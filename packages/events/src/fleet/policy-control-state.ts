@@ -4,7 +4,7 @@ import type { Breaker } from 'holdfast/machines';
 
 type Mode = 'enforce' | 'observe';
 
-/** What the controls ask of one policy. */
+/** What the operators' controls ask of one policy. */
 interface Wanted {
   readonly breakers: Map<Breaker, { readonly state: 'open' | 'closed'; readonly because: string }>;
   isRetryOff: boolean;
@@ -12,19 +12,23 @@ interface Wanted {
 }
 
 /**
- * Applies operators' controls to the policies of this process: forces breakers, switches retries off, changes the mode.
- * It takes back only what it has set itself.
+ * Applies operators' controls to the policies of this process: forces breakers, switches retries off, changes
+ * the mode. When a control ends, it reverts only what it has set itself.
  */
 export class PolicyControlState {
-  /** The policies that the last controls have changed. */
+  /** The policies that the controls of the last `obey` call apply to. */
   #changed: ReadonlySet<Policy> = new Set();
-  /** The reasons with which breakers were forced. A breaker with another reason was forced by the application. */
+  /**
+   * The reasons with which this class forced breakers. If a breaker has another reason, the application
+   * forced it.
+   */
   #reasons: ReadonlySet<string | undefined> = new Set();
   readonly #switchedOff = new Set<Policy>();
 
   /**
-   * Makes the policies obey these controls and no others. Call it regularly, because policies and targets appear later.
-   * Returns the ids of controls for which this process has no policy, no breaker or no mode.
+   * Makes the policies obey these controls and no others. Call it regularly, because policies and targets may
+   * be created later. Returns the ids of controls that no policy can obey: there is no policy with this name,
+   * no breaker or no mode.
    */
   obey(controls: readonly ActiveControl[]): string[] {
     const wanted = new Map<Policy, Wanted>();
@@ -78,7 +82,10 @@ export class PolicyControlState {
   }
 }
 
-/** Returns false if the policy has nothing that could obey this control. */
+/**
+ * Adds what `control` asks of this policy to `wanted`. Returns false if the policy has no such breaker or no
+ * mode.
+ */
 function ask(wanted: Wanted, policy: Policy, control: PolicyControl, because: string): boolean {
   switch (control.kind) {
     case 'breaker': {
@@ -103,8 +110,8 @@ function setMode(policy: Policy, mode: Mode | undefined, isOurs: boolean): void 
 }
 
 /**
- * Sorts controls: first those of all policies, then those of one policy, then those of one target. A later control
- * wins.
+ * Sorts controls: first those for all policies, then those for one policy, then those for one target. So the
+ * most specific control is applied last and wins.
  */
 function byScope(a: ActiveControl, b: ActiveControl): number {
   return scopeOf(a) - scopeOf(b);

@@ -13,42 +13,47 @@ import { assertKnownFields } from 'holdfast/fields';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
-/** An event to publish. The payload may be any value, and durations may be texts such as `5m`. */
+/** An event to publish. The payload may be any value, and a duration may be a text such as `5m`. */
 export interface EventDraft<T = unknown>
   extends Omit<NewEvent, 'payload' | 'delayMs' | 'patienceMs' | 'past'> {
   readonly payload: T;
-  /** The event becomes due this long after the publish. */
+  /** How long after its publication the event becomes due. */
   readonly delay?: Duration | undefined;
   /**
-   * How long the result is useful, counted from the publish. `inherit`: the time that the surrounding handler or policy
-   * call has left.
+   * How long the result of the event is useful, counted from its publication. `inherit`: the time that the
+   * current handler or policy call has left.
    */
   readonly patience?: Duration | 'inherit' | undefined;
 }
 
 /** The options that `producer` and `outbox` share. */
 export interface DraftOptions<T, Tx> {
-  /** The store of the events, such as that of `openSqlite`. Give either `engine` or `broker`. Default: none. */
+  /**
+   * The store of the events, for example what `openSqlite` returns. Give either `engine` or `broker`.
+   * Default: none.
+   */
   readonly engine?: Engine<Tx> | undefined;
-  /** The store of the events, if it is not of `engine`. Default: that of `engine`. */
+  /**
+   * The store of the events, if you do not give `engine` or want another store. Default: that of `engine`.
+   */
   readonly broker?: Broker<Tx> | undefined;
   /** The name of the topic. Required. */
   readonly topic: string;
   /**
-   * A payload that does not match this schema is refused. The schema must be synchronous. The payload is stored as
-   * given, not as transformed by the schema. Default: none.
+   * The schema of the payload. It must be synchronous. `publish` rejects a payload that does not match. The
+   * payload is stored as given, not as transformed by the schema. Default: none.
    */
   readonly schema?: StandardSchema<unknown, T> | undefined;
   /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
   /**
-   * How long an event without `patience` may take from its publication to its end. `inherit`: what is left of the
-   * request or event that is being handled. Default: no limit.
+   * The patience of events that do not set their own: how long the result is useful, counted from the
+   * publication. `inherit`: the time that the current request or event has left. Default: no limit.
    */
   readonly patience?: Duration | 'inherit' | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of ids. Default: the system's. */
+  /** The source of random numbers, for event ids. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -77,7 +82,10 @@ const draftFields: Readonly<Record<keyof EventDraft, true>> = {
   patience: true,
 };
 
-/** Turns drafts into events. Each event gets an id here, so that a failed publish can be repeated safely. */
+/**
+ * Returns a function that turns drafts into events. Each event gets its id before it is sent, so that a
+ * failed publish can be repeated without a duplicate.
+ */
 export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
@@ -103,7 +111,7 @@ export function eventFactory<T, Tx>(
       const { id = newId(), payload, delay, patience = options.patience, ...rest } = draft;
       const checked = schema && validated(schema, payload);
       if (checked instanceof Promise) {
-        checked.catch(() => {}); // Prevents an unhandled rejection.
+        checked.catch(() => {}); // Ignore a later rejection, because the call fails here anyway.
         throw new OptionsError('schema', 'a promise', 'one that answers at once');
       }
       const patienceMs = patienceMsOf(patience);

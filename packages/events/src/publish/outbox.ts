@@ -2,9 +2,11 @@ import type { Published } from '@holdfast/contracts';
 import { assertKnownFields } from 'holdfast/fields';
 import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from './draft.ts';
 
-/** Publishes within a transaction of yours: the events exist if it commits, and only then. */
+/**
+ * Publishes events within your own database transaction: the events exist only if that transaction commits.
+ */
 export interface Outbox<T = unknown, Tx = unknown> {
-  /** Publishes within the transaction `tx`: the events exist only if `tx` commits. The topic must exist. */
+  /** Publishes events within the transaction `tx`: they exist only if `tx` commits. The topic must exist. */
   publish(tx: Tx, ...drafts: EventDraft<T>[]): readonly Published[] | Promise<readonly Published[]>;
 }
 

@@ -20,7 +20,9 @@ export function encode(format: PayloadFormat, payload: unknown): Payload {
   throw new OptionsError('payload', payload, 'text or bytes, because the format is raw');
 }
 
-/** Throws a `PoisonError` if the payload is not JSON, because a retry would not help. */
+/**
+ * Parses a stored payload. Throws a `PoisonError` if the payload is not JSON, because a retry would not help.
+ */
 export function decode(format: PayloadFormat, payload: Payload): unknown {
   if (format === 'raw') return payload;
   try {

@@ -6,11 +6,14 @@ import { type DraftOptions, draftOptions, type EventDraft, eventFactory } from '
 /** The options of `producer`. Required are `topic`, and `engine` or `broker`. */
 export interface ProducerOptions<T = unknown, Tx = unknown> extends DraftOptions<T, Tx> {
   /**
-   * The ordering of the topic. `key`: events of one key are handled one after the other. Default: an existing topic
-   * keeps its own, a new one has `none`.
+   * The ordering of the topic. `key`: events with the same key are handled one after the other. Default: an
+   * existing topic keeps its own, a new one has `none`.
    */
   readonly ordering?: Ordering | undefined;
-  /** Retries a failed publish. The ids stay the same, so no event is stored twice. Default: none. */
+  /**
+   * A policy that retries a failed publish. The event ids stay the same, so no event is stored twice.
+   * Default: none.
+   */
   readonly policy?: Policy | undefined;
 }
 
@@ -20,11 +23,11 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
   policy: true,
 };
 
-/** Publishes events to one topic. When it resolves, the store has them. */
+/** Publishes events to one topic. When a call resolves, the events are stored. */
 export interface Producer<T = unknown> {
-  /** Resolves when the event is durable. */
+  /** Publishes one event. Resolves when the event is stored durably. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** Stores all events or none, in this order. */
+  /** Publishes all events in this order, or none of them if one is refused. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 
@@ -34,7 +37,10 @@ interface PendingPublish {
   reject(error: unknown): void;
 }
 
-/** Creates a producer. Calls of `publish` in the same tick, or during a write, share the next write. */
+/**
+ * Creates a producer. Calls of `publish` in the same tick, or while a write is in flight, share the next
+ * write.
+ */
 export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, Tx>): Producer<T> {
   assertKnownFields(known, options);
   const { topic, ordering, policy } = options;
@@ -73,14 +79,18 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
         from += events.length;
       }
     } catch (error) {
-      // The engine refused one event, but does not tell which one. So send each call separately.
+      // The engine refused one event of the batch, but does not say which one. So send the events of each
+      // `publish` call separately.
       if (batch.length > 1 && (error as { code?: unknown } | undefined)?.code === 'HOLDFAST_OPTIONS')
         for (const each of batch) await sendTogether([each]);
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  /** Returns as many pending calls as fit into one batch of the engine. */
+  /**
+   * Removes as many pending `publish` calls from the queue as fit into one batch of the engine, and returns
+   * them.
+   */
   function takeBatch(): PendingPublish[] {
     let count = 0;
     const end = pending.findIndex(({ events }, index) => {
@@ -94,14 +104,15 @@ export function producer<T = unknown, Tx = unknown>(options: ProducerOptions<T, 
 
   async function publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]> {
     const events = drafts.map(toEvent);
-    // Check before the events are batched, so that an invalid event fails only its own call.
+    // Check the events before they join a batch, so that an invalid event makes only its own `publish` call
+    // fail.
     assertEvents(events, broker.limits);
     if (events.length === 0) return [];
     return new Promise((resolve, reject) => {
       pending.push({ events, resolve, reject });
       if (isSending) return;
       isSending = true;
-      // Several callers share this write, so the deadline of the first caller must not apply.
+      // Several `publish` calls share this write, so the deadline of the first caller must not apply to it.
       queueMicrotask(() => withoutAmbient(() => void send()));
     });
   }

@@ -1,7 +1,10 @@
 import { OptionsError } from 'holdfast';
 import { PoisonError } from '../consumer/event-errors.ts';
 
-/** The part of https://standardschema.dev that is used here. zod, valibot and arktype implement it. */
+/**
+ * The part of the interface https://standardschema.dev that this library uses. zod, valibot and arktype
+ * implement it.
+ */
 export interface StandardSchema<Output = unknown, Input = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -22,14 +25,17 @@ interface SchemaIssue {
 
 const issuesMax = 20;
 
-/** Without this check, a wrong option would park every event. */
+/** Throws if `schema` is not a Standard Schema. Without this check, a wrong option would park every event. */
 export function assertSchema<T>(schema: StandardSchema<T> | undefined): StandardSchema<T> | undefined {
   const standard: Partial<StandardSchema['~standard']> | undefined = schema?.['~standard'];
   if (schema === undefined || typeof standard?.validate === 'function') return schema;
   throw new OptionsError('schema', schema, 'a schema of https://standardschema.dev');
 }
 
-/** Returns the value as the schema transforms it. Throws a `PoisonError` if the value is invalid. */
+/**
+ * Validates `value` and returns it as transformed by the schema. Throws a `PoisonError` if the value is
+ * invalid.
+ */
 export function validated<T>(schema: StandardSchema<T>, value: unknown): T | Promise<T> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then(outputOf) : outputOf(result);

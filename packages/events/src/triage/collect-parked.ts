@@ -5,23 +5,26 @@ import type { HandledEvent } from '../consumer/task.ts';
 
 /** The options of `collectParked`. */
 export interface CollectOptions {
-  /** An engine without a triage. It moves parked events to a dead-letter topic. Required. */
+  /**
+   * The broker of an engine without a triage (store of parked events). It moves parked events to a
+   * dead-letter topic. Required.
+   */
   readonly broker: Broker;
-  /** The topic whose parked events are moved. Required. */
+  /** The topic whose parked events are collected. Required. */
   readonly topic: string;
   /** The dead-letter topic. Default: `<topic>.dlq`. */
   readonly from?: string | undefined;
-  /** The triage of another engine. Parked events are copied into it. Required. */
+  /** The triage (store of parked events) of another engine. Parked events are copied into it. Required. */
   readonly triage: Triage;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
 /**
- * Creates a consumer that moves parked events from the dead-letter topic of `topic` to a triage. Then operators can
- * search and replay them.
+ * Creates a consumer that moves parked events from the dead-letter topic of `topic` to a triage. There,
+ * operators can search and replay them.
  */
 export function collectParked({ broker, topic, from, triage, ...environment }: CollectOptions): Consumer {
   return consumer({
@@ -29,7 +32,7 @@ export function collectParked({ broker, topic, from, triage, ...environment }: C
     broker,
     topic: from ?? parkedTopic(topic),
     effects: 'off',
-    // These events are already parked, so retry until the triage is available.
+    // These events are already parked, so they must not be parked again: retry until the triage is available.
     policy: { attempts: 1_000_000, retryOn: 'any', backoff: { cap: '60s' } },
     handler: async (event) => {
       await triage.put([newlyParked(event, topic)]);

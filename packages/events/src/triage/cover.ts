@@ -4,8 +4,8 @@ const mask = '[redacted]';
 const depthMax = 64;
 
 /**
- * Returns the event as it may be shown: values of the fields in `names` are masked in payload, headers, edits and the
- * original. A payload that is not JSON has no fields, so all of it is masked.
+ * Returns a copy of the event that may be shown to people. The values of the fields in `names` are masked in
+ * the payload, headers, edits and original. A payload that is not JSON has no fields, so all of it is masked.
  */
 export function covered(event: ParkedEvent, names: readonly string[]): ParkedEvent {
   if (names.length === 0) return event;
@@ -35,7 +35,7 @@ function coveredPayload(payload: Payload, names: ReadonlySet<string>): Payload {
   try {
     return JSON.stringify(masked(JSON.parse(payload), names, 0));
   } catch {
-    return mask; // It is not JSON, or nested too deeply to be masked.
+    return mask; // The payload is not JSON, or nested too deeply to be masked.
   }
 }
 

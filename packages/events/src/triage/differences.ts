@@ -6,39 +6,45 @@ import {
   type Triage,
 } from '@holdfast/contracts';
 
-/** A value that is much more frequent among the chosen events than among the others of their topics. */
+/**
+ * A value that is much more frequent among the chosen parked events than among the other parked events of
+ * their topics.
+ */
 export interface Difference {
   readonly by: BreakdownBy;
   readonly value: string | undefined;
-  /** The share of the chosen events that have this value, 0–1. */
+  /** Which part of the chosen events has this value, from 0 to 1. */
   readonly share: number;
-  /** The share of the other events of the same topics that have this value, 0–1. */
+  /** Which part of the other parked events of the same topics has this value, from 0 to 1. */
   readonly otherShare: number;
   readonly count: number;
 }
 
 /** Which headers to compare, and how many differences to return. */
 export interface DifferencesOptions {
-  /** Headers that are compared, too. Default: none. */
+  /** The names of headers that are also compared. Default: none. */
   readonly headers?: readonly string[];
   /** The most differences that are returned. Default: `10`. */
   readonly limit?: number;
 }
 
 const defaultLimit = 10;
-/** How many values of a property are compared. */
+/** At most this many values of each property are compared, the most frequent ones. */
 const valuesMax = 50;
-/** A smaller difference between the two shares is not reported. */
+/** A value is reported only if its two shares differ by at least this much. */
 const differenceMin = 0.2;
 
-/** Properties that a group of errors has by definition are not compared. */
+/**
+ * `fingerprint` and `reason` are the same for all events of one error, and `status` is part of both filters.
+ * So they are not compared.
+ */
 const compared = breakdownProperties.filter(
   (property) => property !== 'fingerprint' && property !== 'status' && property !== 'reason',
 );
 
 /**
- * Compares parked events with all other parked events of the same topics: "97 % of these are of tenant acme, and 4 %
- * of the others". The largest difference comes first.
+ * Compares the chosen parked events with all other parked events of the same topics. For example: 97 % of the
+ * chosen events are of tenant acme, but only 4 % of the others. The largest difference comes first.
  */
 export async function differences(
   triage: Pick<Triage, 'breakdown' | 'count'>,
@@ -67,7 +73,7 @@ export async function differences(
   return found.sort((a, b) => b.share - b.otherShare - (a.share - a.otherShare)).slice(0, limit);
 }
 
-/** True: the filter itself asks for one value of this property, so all chosen events have it. */
+/** True: the filter itself selects by this property, so comparing it would say nothing new. */
 function filterNames(filter: ParkedFilter, by: BreakdownBy): boolean {
   return typeof by === 'string' && Object.hasOwn(filter, by);
 }

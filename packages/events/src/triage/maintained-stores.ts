@@ -2,7 +2,10 @@ import type { Presence } from '@holdfast/contracts';
 
 const maintained = new Map<Presence, number>();
 
-/** Notes that `maintenance` runs in this process for the store of `presence`. Returns a function that ends it. */
+/**
+ * Records that `maintenance` runs in this process for the store of `presence`. The returned function removes
+ * this record.
+ */
 export function noteMaintenance(presence: Presence | undefined): () => void {
   if (!presence) return () => {};
   const change = (by: number) => maintained.set(presence, (maintained.get(presence) ?? 0) + by);

@@ -16,23 +16,32 @@ import type { ReplayOptions } from './replay-options.ts';
 
 /** The options of `maintenance`. Only `engine` is required. */
 export interface MaintenanceOptions {
-  /** The store to look after. Required. */
+  /** The engine whose store is maintained. Required. */
   readonly engine: Engine;
-  /** The pause between two rounds. Default: `10s`. */
+  /** The time between two rounds of maintenance. Default: `10s`. */
   readonly every?: Duration | undefined;
-  /** The settings of replays that rules start. Default: those of `ReplayOptions`. */
+  /** The settings of the replays that triage rules start. Default: those of `ReplayOptions`. */
   readonly request?: ReplayOptions | undefined;
-  /** Rules also apply to events that were parked at most this long before the start. Default: `1d`. */
+  /**
+   * Triage rules also apply to events that were parked before the start, but at most this long before it.
+   * Default: `1d`.
+   */
   readonly lookback?: Duration | undefined;
-  /** Rules do not replay an event that was parked more often than this. Default: `3`. */
+  /** Triage rules do not replay an event that was parked more often than this. Default: `3`. */
   readonly parkingsMax?: number | undefined;
-  /** Called for events that match a rule with the action `notify`, once per event and rule. Default: none. */
+  /**
+   * Called with the events that match a triage rule with the action `notify`, once per event and rule.
+   * Default: none.
+   */
   readonly onNotify?:
     | ((rule: TriageRule, events: readonly ParkedSummary[]) => void | Promise<void>)
     | undefined;
-  /** Called when a round fails after 30 s of retries, or a replay fails. The next round tries again. Default: none. */
+  /**
+   * Called when a round of maintenance fails after 30 s of retries, or when a replay fails. The next round
+   * tries again. Default: none.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -47,33 +56,41 @@ const known: Readonly<Record<keyof MaintenanceOptions, true>> = {
   clock: true,
 };
 
-/** What one round has done, as numbers of events. */
+/** What one round of maintenance has done, in numbers of events. */
 export interface MaintenanceReport {
   readonly replayed: number;
   readonly discarded: number;
   readonly notified: number;
-  /** How many expired entries were removed. */
+  /** How many expired entries of the store were removed. */
   readonly swept: number;
 }
 
-/** Does what a store needs now and then: rules for parked events, unfinished operations, removal of what is too old. */
+/**
+ * Regular work for a store: applies triage rules to parked events, continues unfinished operations and
+ * removes expired entries.
+ */
 export interface Maintenance {
-  /** Starts the first round now. The next rounds follow with `every` between them. */
+  /** Starts the first round now. There is a delay of `every` between two rounds. */
   start(): void;
-  /** Resolves when the current round and its replays have stopped. Unfinished replays can be resumed. */
+  /**
+   * Resolves when the current round and its running replays have stopped. Unfinished replays can be resumed.
+   */
   stop(): Promise<void>;
   round(): Promise<MaintenanceReport>;
 }
 
-/** An event may become visible up to 60 s late. So each round looks back 60 s further. */
+/**
+ * A parked event may become visible in the store up to 60 s late. So each round looks back 60 s further than
+ * the last round.
+ */
 const slackMs = 60_000;
 const pageMax = 500;
-/** The most expired entries that one round removes, so that a round is short. */
+/** The most expired entries that one round removes. The limit keeps a round short. */
 const sweptMax = 10_000;
 
 /**
- * Creates a regular task for a store. Each round applies triage rules, resumes replays and removes expired entries.
- * Several processes may run it.
+ * Creates a task that repeats its rounds. Each round applies triage rules, resumes replays and removes
+ * expired entries. Several processes may run this task for the same store.
  */
 export function maintenance(options: MaintenanceOptions): Maintenance {
   assertKnownFields(known, options);
@@ -91,7 +108,8 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
   const notified = new Set<string>();
   const store = storePolicy({ attempts: 'unlimited', patience: '30s', retryOn: 'any' }, { clock });
   let lookedAt = clock.epochMs() - durationMs(options.lookback ?? '1d', 'lookback');
-  // `latestAt`: when the latest event was parked, by the store's clock. `knownSince`: when this process read it.
+  // `latestAt`: when the latest known event was parked, by the store's clock. `knownSince`: when this process
+  // found that event, by its own clock.
   let latestAt = lookedAt;
   let knownSince = clock.now();
   let going: Promise<void> = Promise.resolve();
@@ -113,8 +131,8 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
 
   async function round(): Promise<MaintenanceReport> {
     const [now, at] = [clock.now(), clock.epochMs()];
-    // The clocks of the store and of this process may differ by minutes. So look back at least to the latest known
-    // event.
+    // The clocks of the store and of this process may differ by minutes. So look back at least to the time of
+    // the latest known event, which the store's clock has set.
     const from = Math.min(lookedAt, latestAt + Math.min(slackMs, now - knownSince)) - slackMs;
     const rules = { clock, runner, parkingsMax, notified, request: options.request, onNotify, from };
     const { latest, ...applied } = await applyRules(triage!, rules);
@@ -146,7 +164,7 @@ export function maintenance(options: MaintenanceOptions): Maintenance {
       ended?.();
       timer.clear();
       stopping.abort(new Error('maintenance was stopped'));
-      // These errors were already reported.
+      // Do not throw errors of rounds or replays here: `report` has already received them.
       await Promise.allSettled([going, ...running.values()]);
     },
   };
@@ -157,7 +175,7 @@ interface RuleSettings {
   readonly runner: OperationRunner;
   readonly parkingsMax: number;
   readonly from: number;
-  /** The pairs `rule\0id` that were already reported. */
+  /** The pairs `rule\0id` (rule name and event id) that `onNotify` has already received. */
   readonly notified: Set<string>;
   readonly request: ReplayOptions | undefined;
   readonly onNotify: MaintenanceOptions['onNotify'];
@@ -167,14 +185,18 @@ interface Applied extends Omit<MaintenanceReport, 'swept'> {
   readonly latest: number | undefined;
 }
 
-/** Applies to each event the first rule that matches, when `afterMs` of the rule has passed. */
+/**
+ * Applies the first matching rule to each parked event, but only when `afterMs` of that rule has passed since
+ * the parking.
+ */
 async function applyRules(triage: Triage, settings: RuleSettings): Promise<Applied> {
   const counts = { replayed: 0, discarded: 0, notified: 0 };
   const rules = await triage.rules();
   const [newest] = (await triage.list({ from: settings.from }, { limit: 1 })).items;
   const latest = newest?.parkedAt;
   if (rules.length === 0) return { ...counts, latest };
-  // A rule with `afterMs` applies to events that were parked long ago, so look back further.
+  // A rule with `afterMs` waits before it applies, so its events were parked earlier. Look back further by
+  // that time.
   const from = settings.from - Math.max(0, ...rules.map(({ afterMs = 0 }) => afterMs));
   let cursor: string | undefined;
   do {
@@ -231,7 +253,10 @@ async function act(
 
 const notifiedMax = 100_000;
 
-/** At 100,000 names the oldest is forgotten. Its event may be reported again. */
+/**
+ * Remembers that an event was reported. At 100,000 entries the oldest one is removed, so its event may be
+ * reported again.
+ */
 function remember(notified: Set<string>, name: string): void {
   if (notified.size >= notifiedMax) notified.delete(notified.values().next().value as string);
   notified.add(name);

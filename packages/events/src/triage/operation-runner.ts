@@ -20,13 +20,13 @@ import { assertKnownFields } from 'holdfast/fields';
 
 /** The options of `operations`. Required is `engine`, or `triage` and `broker`. */
 export interface OperationsOptions {
-  /** The store of the parked events. Give either `engine` or `triage`. Default: none. */
+  /** The engine with the store of parked events. Give either `engine` or `triage`. Default: none. */
   readonly engine?: Pick<Engine, 'triage' | 'broker'> | undefined;
-  /** The store of the parked events, if it is not of `engine`. Default: that of `engine`. */
+  /** The store of parked events, if it is not the one of `engine`. Default: that of `engine`. */
   readonly triage?: Triage | undefined;
   /** The broker to which replays publish events again. Only replays need it. Default: that of `engine`. */
   readonly broker?: Pick<Broker, 'publish'> | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -37,35 +37,47 @@ const known: Readonly<Record<keyof OperationsOptions, true>> = {
   clock: true,
 };
 
-/** Follows an operation. When `signal` aborts, the operation stays where it is and can be resumed. */
+/**
+ * How `run` reports progress and can be aborted. After an abort, the operation stays unfinished and can be
+ * resumed.
+ */
 export interface OperationRun {
-  /** Called after each step. If it throws, `run` rejects; the operation can be run again. */
+  /**
+   * Called after each step with the new state of the operation. If it throws, `run` rejects; the operation
+   * can be run again.
+   */
   readonly onProgress?: ((operation: Operation) => void) | undefined;
-  /** Ends this `run`. The operation can be run again. */
+  /** Aborts this call of `run`. The operation stays unfinished, and can be run again. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A replay, in which only `filter` is needed; or a discard, restore, keep or undo. */
+/**
+ * The request of an operation: a replay, which needs only `kind` and `filter`, or a discard, restore, keep or
+ * undo.
+ */
 export type AnyRequest = (Partial<ReplayRequest> & Pick<ReplayRequest, 'kind' | 'filter'>) | ChangeRequest;
 
-/** Changes many parked events: replay, discard, restore, keep, and the undo of the last three. */
+/**
+ * Runs operations that change many parked events: replay, discard, restore and keep. The last three can be
+ * undone.
+ */
 export interface OperationRunner {
-  /** Returns how many events an operation with this filter would cover now. */
+  /** Returns how many events an operation with this filter would change now. */
   dryRun(filter: ParkedFilter): Promise<number>;
   /**
-   * Stores a new operation; nothing else happens until `run` is called. With the `id` of a stored operation, it returns
-   * that operation.
+   * Stores a new operation. No event is changed until `run` is called. If an operation with this `id` is
+   * already stored, `begin` returns it.
    */
   begin(request: AnyRequest, act: Act, id?: string): Promise<Operation>;
   /** Runs an operation to its end. Several processes may run the same operation. */
   run(id: string, options?: OperationRun): Promise<Operation>;
   /**
-   * Stops an operation. Events that it has not reached stay as they are. Returns false if there is no such operation,
-   * or if it is already stopping or has ended.
+   * Stops an operation. Events that it has not changed yet stay as they are. Returns false if the operation
+   * does not exist, is already stopping or has ended.
    */
   stop(id: string, act: Act): Promise<boolean>;
   /**
-   * Changes how many events per second a replay publishes. Returns false if there is no such replay, or if it has
+   * Changes how many events per second a replay publishes. Returns false if the replay does not exist or has
    * ended.
    */
   setRate(id: string, rate: number, act: Act): Promise<boolean>;
@@ -73,7 +85,10 @@ export interface OperationRunner {
   unfinished(): Promise<readonly Operation[]>;
 }
 
-/** All state of an operation is in the store, so any process can continue it after a crash. */
+/**
+ * Creates an operation runner. All state of an operation is in the store, so any process can continue it
+ * after a crash.
+ */
 export function operations(options: OperationsOptions): OperationRunner {
   assertKnownFields(known, options);
   const { engine, clock = systemClock } = options;
@@ -93,7 +108,8 @@ export function operations(options: OperationsOptions): OperationRunner {
 
     async begin(request, act, id) {
       const whole = wholeRequest(request);
-      // This rejects if the topic does not exist. Otherwise, the replay could never publish its events.
+      // Publishing no events rejects if the topic does not exist. Without this check, the replay could never
+      // publish its events.
       if (whole.kind === 'replay' && whole.to !== undefined) await publish(whole.to, []);
       return triage.operations.begin(whole, act, id);
     },

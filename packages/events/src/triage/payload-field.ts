@@ -1,7 +1,10 @@
 import type { Payload } from '@holdfast/contracts';
 import { HoldfastError } from 'holdfast';
 
-/** A payload has no such field. The message says which, in a sentence without its end. */
+/**
+ * A field of a payload cannot be set. The message says why; it has no period at its end, so that it can be
+ * part of a longer text.
+ */
 export class PayloadFieldError extends HoldfastError {
   constructor(message: string) {
     super('HOLDFAST_PAYLOAD_FIELD', message);
@@ -9,8 +12,9 @@ export class PayloadFieldError extends HoldfastError {
 }
 
 /**
- * Returns a JSON payload with one field changed. `path` names it from `payload` on: `payload.lines.0.price`. Only the
- * last name may be new. Throws a `PayloadFieldError` if there is no such place.
+ * Returns the JSON payload with one field set to `value`. `path` is the path of the field, such as
+ * `payload.lines.0.price`. Only the last field of the path may be new. Throws a `PayloadFieldError` if the
+ * path does not exist.
  */
 export function withPayloadField(payload: Payload, path: string, value: unknown): string {
   const [root, ...names] = path.split('.');
@@ -44,7 +48,7 @@ function parsed(payload: Payload): unknown {
   try {
     if (typeof payload === 'string') return JSON.parse(payload);
   } catch {
-    // It is text that is not JSON: the error below says so.
+    // The text is not JSON. The error is thrown below.
   }
   throw new PayloadFieldError('the payload is not JSON; all of it can only be replaced');
 }

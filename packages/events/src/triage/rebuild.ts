@@ -22,38 +22,44 @@ import { assertSchema, type StandardSchema, validated } from '../publish/standar
 export interface RebuildOptions<T = unknown, Tx = unknown> {
   /** The store of the events. Required. */
   readonly engine: Engine<Tx>;
-  /** The topic whose kept events are handled again. Required. */
+  /**
+   * The topic whose finished events are handled again. The topic must keep them (`keepSettled`). Required.
+   */
   readonly topic: string;
   /** The name and version of the handler, such as `invoices@2`. Required. */
   readonly name: string;
   /** Called for each event. Required. */
   readonly handler: Handler<T, Tx>;
-  /** A payload that does not match ends the rebuild with an error. Any Standard Schema. Default: none. */
+  /**
+   * The schema of the payload: any Standard Schema. A payload that does not match ends the rebuild with an
+   * error. Default: none.
+   */
   readonly schema?: StandardSchema<T> | undefined;
   /** How payloads are stored. `json`: any value, as JSON. `raw`: text or bytes, unchanged. Default: `json`. */
   readonly format?: PayloadFormat | undefined;
-  /** Only events that were first published at this time or later, epoch ms. Default: all. */
+  /** Rebuild only events that were first published at this time or later, epoch ms. Default: all. */
   readonly from?: number | undefined;
-  /** Only events that were first published before this time, epoch ms. Default: all. */
+  /** Rebuild only events that were first published before this time, epoch ms. Default: all. */
   readonly to?: number | undefined;
   /**
-   * Only events behind this position, a cursor of `broker.history`. In a stream of NATS, it is a sequence number. Default:
-   * from the first event on.
+   * Rebuild only events after this position, which is a cursor of `broker.history`. In a stream of NATS, it
+   * is a sequence number. Default: from the first event on.
    */
   readonly after?: string | undefined;
   /**
-   * The name of this rebuild. Give the same name to resume a rebuild: no event is handled twice. Default: a new name.
+   * The name of this rebuild. To resume a rebuild, give the same name again: no event is handled twice.
+   * Default: a new name.
    */
   readonly run?: string | undefined;
-  /** How long it is remembered which events this rebuild has handled. Default: `7d`. */
+  /** How long the ledger remembers which events this rebuild has handled. Default: `7d`. */
   readonly keep?: Duration | undefined;
   /** Called after each page of events. Default: none. */
   readonly onProgress?: ((progress: RebuildProgress) => void) | undefined;
-  /** Ends the rebuild. It can be resumed. Default: none. */
+  /** Aborts the rebuild, which can be resumed later. Default: none. */
   readonly signal?: AbortSignal | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and time limits. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -79,7 +85,7 @@ const known: Readonly<Record<keyof RebuildOptions, true>> = {
 export interface RebuildProgress {
   readonly run: string;
   readonly handled: number;
-  /** How many events this rebuild had handled before it was resumed. */
+  /** How many events were skipped, because an earlier call with the same `run` has handled them. */
   readonly skipped: number;
 }
 
@@ -87,8 +93,9 @@ const pageMax = 500;
 const leaseMs = 60_000;
 
 /**
- * Calls a handler again for the kept events of a topic, in the order of publication. It can be stopped and resumed at
- * any time. An error ends it, and so does any handler result except `done` and `commit`.
+ * Calls a handler again for the finished events that a topic keeps, in the order of publication. A rebuild
+ * can be stopped and resumed at any time. An error ends it, and so does any handler result except `done` and
+ * `commit`.
  */
 export async function rebuild<T = unknown, Tx = unknown>(
   options: RebuildOptions<T, Tx>,
@@ -126,11 +133,11 @@ export async function rebuild<T = unknown, Tx = unknown>(
       },
     ]);
     if (completed?.because === 'commit_failed') throw completed.error;
-    // The lease ended before the commit, so nothing was committed.
+    // The lease of the key in the ledger ended before the commit, so nothing was committed.
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** Returns false if this rebuild has already handled the event. */
+  /** Handles the event unless this rebuild has already handled it. Returns false in that case. */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -146,7 +153,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
         try {
           await handle(event, hold);
         } catch (error) {
-          // Release the key, so that the rebuild can be resumed immediately. If that fails, the lease ends within a minute.
+          // Release the key in the ledger, so that the rebuild can be resumed immediately. If that fails, the
+          // lease of the key ends within a minute.
           await ledger!.release([hold]).catch(() => {});
           throw error;
         } finally {
@@ -156,7 +164,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
       }
       if (begun?.kind === 'done') return false;
       if (begun?.kind !== 'running') throw new RebuildError(event.id, begun?.kind);
-      // Another process handles this event, and later events must not overtake it.
+      // Another process handles this event. Wait for it, because events must be handled in order.
       await sleep(clock, begun.retryAfterMs, signal);
     }
   }
@@ -179,7 +187,10 @@ export async function rebuild<T = unknown, Tx = unknown>(
   return progress;
 }
 
-/** Returns a promise only if `given` is a promise: a synchronous transaction cannot wait for one. */
+/**
+ * Replaces the value by `undefined`. It returns a promise only if `given` is a promise, because a synchronous
+ * transaction cannot wait for one.
+ */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;
 }

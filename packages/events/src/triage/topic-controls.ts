@@ -1,32 +1,35 @@
 import { type Act, type ActiveControl, type Broker, type Control, controlId } from '@holdfast/contracts';
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
-/** Events of this tenant or key are not leased. */
+/** A tenant or key in quarantine: its events are not leased. */
 export type Quarantined = { readonly tenant: string } | { readonly key: string };
 
 /**
- * Lets operators control all consumers of one topic, in every process. With `lasting`, a control ends after that time.
+ * Lets operators control all consumers of one topic, in every process. `lasting`: the control ends by itself
+ * after this time.
  */
 export interface TopicControls {
   pause(act: Act, lasting?: Duration): Promise<ActiveControl>;
   /** Ends a pause. Returns false if the topic was not paused. */
   resume(act: Act): Promise<boolean>;
-  /** Pauses only the retries of the topic. First attempts are handled as before. */
+  /** Pauses only the retries of the topic. First attempts continue. */
   pauseRetries(act: Act, lasting?: Duration): Promise<ActiveControl>;
   resumeRetries(act: Act): Promise<boolean>;
   quarantine(what: Quarantined, act: Act, lasting?: Duration): Promise<ActiveControl>;
   release(what: Quarantined, act: Act): Promise<boolean>;
-  /** The next consumer parks this event (sets it aside for an operator) instead of handling it. */
+  /**
+   * The consumer that leases this event next parks it (sets it aside for an operator) instead of handling it.
+   */
   skip(eventId: string, act: Act): Promise<ActiveControl>;
   /** Consumers move events to the topic `to` instead of handling them. Without `type`, this applies to all events. */
   reroute(to: string, act: Act, type?: string): Promise<ActiveControl>;
   stopRerouting(act: Act, type?: string): Promise<boolean>;
-  /** How many handlers each consumer may run at the same time. */
+  /** Sets how many handlers each consumer may run at the same time. */
   concurrency(concurrencyMax: number, act: Act): Promise<ActiveControl>;
   active(): Promise<readonly ActiveControl[]>;
 }
 
-/** The controls of one topic, for operators. */
+/** Creates the object with which operators control one topic. */
 export function topicControls({ controls }: Pick<Broker, 'controls'>, topic: string): TopicControls {
   assertText('topic', topic);
   const impose = (control: Control, act: Act, lasting?: Duration) =>

@@ -12,7 +12,10 @@ import { operations } from './operation-runner.ts';
 
 type UndoEngine = Pick<Engine, 'audit' | 'triage' | 'controls' | 'broker'>;
 
-/** How each act is undone. An act that is not in this table cannot be undone. */
+/**
+ * How each kind of act (a change by an operator) is undone. A kind that is not in this table cannot be
+ * undone.
+ */
 const inverses: Readonly<
   Record<string, (engine: UndoEngine, entry: AuditEntry, act: Act) => Promise<number>>
 > = {
@@ -25,15 +28,15 @@ const inverses: Readonly<
   rule_removed: putRuleBack,
 };
 
-/** Whether `undo` would do something: the act has an inverse, and nobody has undone it. */
+/** True: the act can be undone, and was not undone before. */
 export function canUndo({ what, undoneBy }: AuditEntry): boolean {
   return undoneBy === undefined && Object.hasOwn(inverses, what);
 }
 
 /**
- * Undoes an act of the audit log, and resolves with how many events, controls or rules it has changed. A discard,
- * restore or keep is undone event by event, before this resolves. Rejects with a `TriageError` if the act cannot be
- * undone, or was undone before.
+ * Undoes an act of the audit log. Resolves with how many events, controls or rules it has changed. For a
+ * discard, restore or keep, it resolves after all events are changed back. Rejects with a `TriageError` if
+ * the act cannot be undone or was undone before.
  */
 export async function undo(engine: UndoEngine, id: string, act: Act): Promise<number> {
   if (!engine.audit) throw new OptionsError('engine.audit', engine.audit, 'an engine with an audit log');
@@ -54,8 +57,8 @@ async function undoOperation(engine: UndoEngine, { subjects }: AuditEntry, act: 
 }
 
 /**
- * Restores the control that was active before the act, with the time that it had left. If there was none, removes the
- * control.
+ * Restores the control that was active before the act, with the rest of its time. If no control was active,
+ * removes the control that the act has set.
  */
 async function putControlBack({ audit, controls }: UndoEngine, entry: AuditEntry, act: Act): Promise<number> {
   if (!controls) throw new OptionsError('engine.controls', controls, 'an engine with controls');
@@ -85,7 +88,10 @@ async function putRuleBack({ audit, triage }: UndoEngine, entry: AuditEntry, act
   return 1;
 }
 
-/** Throws if somebody has changed the control or rule after this act: an undo would then undo their change, too. */
+/**
+ * Throws if the control or rule was changed again after this act. An undo would then also undo the later
+ * change.
+ */
 async function assertLatest(audit: Engine['audit'], { id }: AuditEntry, subject: Subject): Promise<void> {
   const [latest] = (await audit!.list({ subject }, { limit: 1 })).items;
   if (latest?.id !== id)

@@ -2,15 +2,22 @@ import { closeSync, openSync, write } from 'node:fs';
 import { type Clock, Timer } from 'holdfast';
 import type { AccessRecord } from './access-record.ts';
 
-/** Lines are written together: after this time, or when this many bytes have come together. */
+/**
+ * Lines are collected and written together: after `flushMs`, or when `flushBytes` bytes have been collected.
+ */
 const flushMs = 100;
 const flushBytes = 65_536;
-/** If the disk is slower than the traffic, lines are dropped and counted above this size. */
+/**
+ * The most bytes that wait to be written. If the disk is slower than the traffic, further lines are dropped
+ * and counted.
+ */
 const pendingMax = 16 * 1024 * 1024;
 
-/** Writes one line of JSON for each request, to the standard output or a file. It never makes a request wait. */
+/**
+ * Writes one line of JSON per request to the standard output or a file. A request never waits for the log.
+ */
 export class AccessLog {
-  /** Lines that were lost because the disk was too slow or full. */
+  /** The number of lines that were lost because the disk was too slow or full. */
   dropped = 0;
   readonly #descriptor: number;
   readonly #isFile: boolean;
@@ -19,7 +26,7 @@ export class AccessLog {
   #writing = false;
   #isClosed = false;
 
-  /** `true` is the standard output. */
+  /** `to`: the name of a file, or `true` for the standard output. */
   constructor(to: string | true, clock: Clock) {
     this.#isFile = to !== true;
     this.#descriptor = to === true ? 1 : openSync(to, 'a', 0o640);

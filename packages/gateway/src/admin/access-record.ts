@@ -1,7 +1,7 @@
 import type { ProxiedRequest } from '../proxy/proxied-request.ts';
 import type { RequestHead } from '../proxy/request-head.ts';
 
-/** One line of the access log. It has no header, no body and no query: these can hold secrets. */
+/** One line of the access log. It has no headers, no body and no query, because these can contain secrets. */
 export interface AccessRecord {
   readonly time: string;
   readonly id: string;
@@ -9,19 +9,19 @@ export interface AccessRecord {
   readonly method: string;
   readonly host: string;
   readonly path: string;
-  /** Null: no route was found, or the request was not well-formed. */
+  /** Null: no route matches, or the request was malformed. */
   readonly route: string | null;
   readonly upstream: string | null;
-  /** The instance of the last attempt. */
+  /** The instance to which the last attempt was sent. */
   readonly instance: string | null;
-  /** 499 if the client closed the connection first, as nginx writes it. */
+  /** 499 if the client closed the connection before the response, as in nginx. */
   readonly status: number;
   readonly ms: number;
   readonly bytes: number;
   readonly attempts: number;
-  /** For each failed attempt: the instance, what happened and what was decided. */
+  /** For each failed attempt: the instance, the error, and what the gateway did then. */
   readonly reasons?: readonly string[];
-  /** Why there was no further attempt. */
+  /** Why no further attempt was made. */
   readonly stop?: string;
   readonly fallback?: string;
 }
@@ -61,7 +61,10 @@ export function accessRecord(
   };
 }
 
-/** A status, or the code of an error; never its message, which may hold what a client sent. */
+/**
+ * Returns the status or the code of an error. It never returns the message, which may contain data of a
+ * client.
+ */
 export function outcomeName(outcome: unknown): string {
   if (typeof outcome !== 'object' || outcome === null) return typeof outcome;
   const { status, code, name } = outcome as { status?: unknown; code?: unknown; name?: unknown };

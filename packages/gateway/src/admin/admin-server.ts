@@ -9,13 +9,13 @@ import type { Answers, Command } from './control.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { openApi } from './openapi.ts';
 
-/** What came of a reload. */
+/** The result of a reload. */
 export interface ReloadResult {
   readonly ok: boolean;
-  /** Epoch ms. */
+  /** The time of the reload, epoch ms. */
   readonly at: number;
   readonly files: readonly string[];
-  /** Why the file was refused, with places. The configuration before stays in force. */
+  /** Why the file was rejected, with line numbers. The configuration from before the reload stays in use. */
   readonly error?: string;
   readonly problems?: readonly {
     readonly file: string;
@@ -26,15 +26,15 @@ export interface ReloadResult {
   }[];
 }
 
-/** The gateway as the admin API sees it: one process, or several that are told together. */
+/** The gateway as the admin API sees it: one process, or several workers that all get each command. */
 export interface GatewayControl {
   ask<K extends Command['kind']>(command: Extract<Command, { kind: K }>): Promise<readonly Answers[K][]>;
   reload(): Promise<ReloadResult>;
-  /** Replaces the workers one by one. */
+  /** Replaces the workers one by one, so that no request fails. */
   restart(): Promise<void>;
   readonly lastReload: ReloadResult | null;
   readonly isDraining: boolean;
-  /** The checked configuration without secrets. */
+  /** The checked configuration, with secrets removed. */
   readonly shownConfig: unknown;
 }
 
@@ -50,7 +50,7 @@ interface Answer {
 type Handler = (control: GatewayControl, request: AdminRequest) => Promise<Answer> | Answer;
 
 interface AdminRequest {
-  /** The parts of the path that are marked in braces. */
+  /** The values of the path segments that are in braces, such as `{id}`. */
   readonly parameters: readonly string[];
   readonly query: URLSearchParams;
   readonly body: Readonly<Record<string, unknown>>;
@@ -58,7 +58,7 @@ interface AdminRequest {
 
 const notFound: Answer = { status: 404, body: { error: 'there is no such thing here' } };
 
-/** All that the admin API can do; the same paths are described in `openApi`. */
+/** The handlers of the admin API by method and path. `openApi` describes the same paths. */
 const handlers: Readonly<Record<string, Handler>> = {
   'GET /livez': () => ({ status: 200, body: { status: 'pass' } }),
   'GET /readyz': ({ isDraining }) =>
@@ -119,7 +119,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   },
 };
 
-/** These say nothing that is worth a token. */
+/** These paths need no token, because they reveal nothing secret. */
 const open = new Set(['GET /livez', 'GET /readyz']);
 
 async function drain(
@@ -136,7 +136,7 @@ function wrong(error: string): Answer {
   return { status: 400, body: { error } };
 }
 
-/** Serves the admin API on a listener of its own. */
+/** Serves the admin API on its own port. */
 export class AdminServer {
   readonly token: string;
   readonly #control: GatewayControl;
@@ -188,7 +188,8 @@ export class AdminServer {
   #isAllowed({ headers }: IncomingMessage): boolean {
     const given = Buffer.from(/^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '');
     const wanted = Buffer.from(this.token);
-    // Both are compared in full, and both have the same length, so that the time says nothing about the token.
+    // `timingSafeEqual` needs equal lengths. It always compares all bytes, so its time does not reveal how
+    // much of the token is right.
     return given.length === wanted.length && timingSafeEqual(given, wanted);
   }
 }
@@ -248,7 +249,7 @@ function send(response: ServerResponse, status: number, body: unknown, type: str
   response.end(text);
 }
 
-/** JSON has no Infinity. */
+/** A replacer for `JSON.stringify`, because JSON has no Infinity. */
 function shown(_key: string, value: unknown): unknown {
   return value === Infinity ? 'unlimited' : value;
 }

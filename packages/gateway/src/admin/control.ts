@@ -4,12 +4,12 @@ import type { GatewayProcess } from '../proxy/gateway-process.ts';
 import type { RequestStory } from './stories.ts';
 import { type WorkerState, workerState } from './worker-state.ts';
 
-/** What one process of a gateway can be told. Plain JSON, because workers are told by messages. */
+/** A command to one process of a gateway. It is plain JSON, because workers get commands as messages. */
 export type Command =
   | { readonly kind: 'state' }
   | { readonly kind: 'stories'; readonly count: number }
   | { readonly kind: 'story'; readonly id: string }
-  /** Keeps breakers open or closed, or gives them back. Without a target: all breakers of the policy. */
+  /** Forces breakers open or closed, or ends that (`auto`). Without a target: all breakers of the policy. */
   | {
       readonly kind: 'breaker';
       readonly policy: string;
@@ -29,13 +29,13 @@ export interface Answers {
   readonly state: WorkerState;
   readonly stories: readonly RequestStory[];
   readonly story: RequestStory | null;
-  /** How many breakers there were. */
+  /** The number of breakers that were changed. */
   readonly breaker: number;
   readonly drain: boolean;
   readonly reload: true;
 }
 
-/** Does what a command says, in this process. */
+/** Executes a command in this process. */
 export function execute<K extends Command['kind']>(
   gateway: GatewayProcess,
   command: Extract<Command, { kind: K }>,

@@ -20,7 +20,7 @@ class Sums {
   }
 }
 
-/** The metrics of a gateway in the format of Prometheus, summed over its workers. */
+/** Returns the metrics of a gateway in the format of Prometheus, summed over its workers. */
 export function gatewayMetrics(workers: readonly WorkerState[]): string {
   const families: Family[] = [];
   const family = (

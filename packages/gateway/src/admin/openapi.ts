@@ -20,7 +20,7 @@ const instance = [
 const unauthorized = { 401: { description: 'The token is missing or wrong.' } };
 const missing = { 404: { description: 'There is no such thing.' } };
 
-/** The admin API, described for other programs. */
+/** The OpenAPI description of the admin API. */
 export const openApi = {
   openapi: '3.1.0',
   info: { title: 'Holdfast gateway admin API', version: '1' },

@@ -3,9 +3,9 @@ import { tellStory } from 'holdfast/explain';
 import type { ProxiedRequest } from '../proxy/proxied-request.ts';
 import { type AccessRecord, outcomeName } from './access-record.ts';
 
-/** Why a request was retried, refused or answered with an error. */
+/** The story of a request: why it was retried, rejected or answered with an error. */
 export interface RequestStory extends AccessRecord {
-  /** In words. */
+  /** The story as text for people. */
   readonly says: string;
   readonly log: readonly {
     readonly attempt: number;
@@ -19,10 +19,13 @@ export interface RequestStory extends AccessRecord {
   }[];
 }
 
-/** The latest stories of requests that needed more than one attempt or failed, in bounded memory. */
+/**
+ * The latest stories of requests that failed or needed more than one attempt. The number is limited to bound
+ * the memory.
+ */
 export class Stories {
   readonly #max: number;
-  /** By request id, the oldest first. */
+  /** Stories by request id, the oldest first. */
   readonly #stories = new Map<string, RequestStory>();
 
   constructor(max: number) {
@@ -42,7 +45,7 @@ export class Stories {
     return this.#stories.get(id);
   }
 
-  /** The latest first. */
+  /** Returns up to `count` stories, the latest first. */
   latest(count: number): RequestStory[] {
     return [...this.#stories.values()].slice(-count).reverse();
   }

@@ -5,15 +5,15 @@ import type { GatewayProcess } from '../proxy/gateway-process.ts';
 import type { RouteCounts } from '../route/route-counts.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 
-/** The state of one process of a gateway. Plain JSON. */
+/** The state of one process of a gateway, as plain JSON. */
 export interface WorkerState {
   readonly pid: number;
-  /** Epoch ms. */
+  /** When the process started, epoch ms. */
   readonly startedAt: number;
   readonly isDraining: boolean;
   readonly inFlight: number;
   readonly routes: readonly RouteState[];
-  /** Requests without a route. */
+  /** The counts of requests that no route matches. */
   readonly unmatched: RouteState;
   readonly upstreams: readonly UpstreamState[];
   readonly protections: readonly ProtectionState[];
@@ -26,14 +26,19 @@ export interface RouteState {
   readonly upstream: string;
   readonly requests: number;
   readonly inFlight: number;
-  /** By class: `2xx`. `aborted`: the client closed the connection first. */
+  /**
+   * Responses by status class, such as `2xx`. `aborted`: the client closed the connection before the
+   * response.
+   */
   readonly statuses: Readonly<Record<string, number>>;
   readonly retries: number;
   readonly refused: number;
   readonly fallbacks: number;
   readonly bytes: number;
   readonly durationSum: number;
-  /** How many requests took at most as long as each of `durationBounds`, and longer than the one before. */
+  /**
+   * A histogram of durations: the number of requests in each interval between two bounds of `durationBounds`.
+   */
   readonly durations: readonly number[];
 }
 
@@ -46,13 +51,13 @@ export interface UpstreamState {
 }
 
 export interface PolicyStateOfUpstream {
-  /** The name in core's registry. */
+  /** The name of the policy in the registry of the package `holdfast`. */
   readonly name: string;
   readonly operations: number;
   readonly attempts: number;
   readonly tokens: number | null;
   readonly stops: Readonly<Record<string, number>>;
-  /** The breakers of this policy by instance, if they are its own. */
+  /** The state of each instance in this policy, such as its breaker. */
   readonly targets: readonly TargetState[];
 }
 
@@ -65,15 +70,18 @@ export interface InstanceState {
   readonly isDraining: boolean;
   readonly isEjected: boolean;
   readonly inFlight: number;
-  /** Null: there is no breaker. */
+  /** Null: the instance has no breaker. */
   readonly breaker: BreakerState | null;
   readonly forced: 'open' | 'closed' | null;
   readonly lastCheckError: string | null;
 }
 
-/** A limit, bulkhead or shedder with what it has refused; null where it has no queue. */
+/**
+ * The state of a rate limit, bulkhead or load shedder. `inFlight` and `queued` are null if it does not count
+ * them.
+ */
 export interface ProtectionState {
-  /** `upstream orders bulkhead`. */
+  /** The owner and the kind: `upstream orders bulkhead`. */
   readonly name: string;
   readonly kind: string;
   readonly refused: number;

@@ -2,18 +2,18 @@ import { budget, hedge, retry } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import type { AttemptsConfig } from '../file/gateway-config.ts';
 
-/** What Envoy can be told of a policy. */
+/** The settings of a policy that Envoy has as well. */
 export interface AttemptSettings {
   readonly attempts: number;
   readonly backoffBaseMs: number;
   readonly backoffCapMs: number;
-  /** A retry waits at least as long as `Retry-After` says, up to this time. */
+  /** A retry waits as long as `Retry-After` says, but at most this time. */
   readonly hintCapMs: number;
-  /** The share of retries; undefined: there is no budget. */
+  /** Retries are limited to this share of the requests; undefined: there is no limit. */
   readonly budgetRatio: number | undefined;
-  /** How long a single attempt has until the response begins. */
+  /** The timeout of one attempt, until its response begins. */
   readonly attemptTimeoutMs: number;
-  /** A second attempt is sent beside the first after this time; undefined: never. */
+  /** After this time a second attempt is sent while the first one is still running; undefined: never. */
   readonly hedgeAfterMs: number | undefined;
 }
 
@@ -25,7 +25,7 @@ const fields = {
   hedge: hedge.fields.hedge,
 };
 
-/** A file can say `unlimited`; Envoy needs a number. */
+/** The most attempts. A gateway file can say `unlimited`, but Envoy needs a number. */
 const attemptsMax = 100;
 
 export function attemptSettings(config: AttemptsConfig): AttemptSettings {

@@ -1,7 +1,9 @@
 import { HoldfastError } from 'holdfast';
 import { request } from 'undici';
 
-/** Envoy's own admin interface. It has no token, so it belongs on loopback. */
+/**
+ * A client for Envoy's own admin interface. That interface has no token, so it must listen on loopback only.
+ */
 export class EnvoyAdmin {
   readonly url: string;
 
@@ -9,7 +11,9 @@ export class EnvoyAdmin {
     this.url = url.replace(/\/$/, '');
   }
 
-  /** Numbers and texts whose names match, by name. Durations: the counts of their buckets. */
+  /**
+   * Returns the counters, gauges and texts whose names match the filter, by name. Histograms are left out.
+   */
   async stats(filter: string): Promise<Map<string, number | string>> {
     const { stats } = (await this.#json(`/stats?format=json&filter=${encodeURIComponent(filter)}`)) as {
       stats: readonly { name?: string; value?: number | string }[];
@@ -17,7 +21,9 @@ export class EnvoyAdmin {
     return new Map(stats.flatMap(({ name, value }) => (name === undefined ? [] : [[name, value ?? 0]])));
   }
 
-  /** How many requests fell in each bucket of the durations whose names match. */
+  /**
+   * Returns the histograms of durations whose names match the filter: the number of requests in each bucket.
+   */
   async durations(filter: string): Promise<Map<string, Durations>> {
     const query = `format=json&histogram_buckets=disjoint&filter=${encodeURIComponent(filter)}`;
     const { stats } = (await this.#json(`/stats?${query}`)) as {
@@ -34,7 +40,7 @@ export class EnvoyAdmin {
     return found;
   }
 
-  /** The port of a listener; undefined until it listens. */
+  /** Returns the port of a listener, or undefined if Envoy does not listen on it yet. */
   async portOf(listener: string): Promise<number | undefined> {
     const { listener_statuses: found = [] } = (await this.#json('/listeners?format=json')) as {
       listener_statuses?: { name: string; local_address: Address }[];
@@ -69,7 +75,7 @@ export class EnvoyAdmin {
 }
 
 export interface Durations {
-  /** Counts by bucket; `lower_bound` and `width` in ms. */
+  /** The count of each bucket. `lower_bound` and `width` are in ms. */
   readonly totals: readonly {
     readonly lower_bound: number;
     readonly width: number;

@@ -10,16 +10,21 @@ import type {
 import { attemptSettings } from './attempt-settings.ts';
 import { extension, present, type Resource, seconds, socketAddress, typed } from './resource.ts';
 
-/** The files in which systems keep the authorities that they trust. */
+/** The file with the certificate authorities that the operating system trusts. */
 const systemAuthorities = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Connections to instances are closed after this time without a request, before most servers close them. */
+/**
+ * Idle connections to instances are closed after this time. Most servers close them later, so no request is
+ * sent on a connection that the server is closing.
+ */
 const idleMs = 4_000;
 
-/** Instances that get no requests for now, each as `<upstream> <url>`. */
+/** Instances that must get no new requests, each as `<upstream> <url>`. */
 export type Draining = ReadonlySet<string>;
 
-/** The instances that get requests: draining ones get none, unless all are draining. */
+/**
+ * Returns the instances that get requests: all that are not draining, or all if every instance is draining.
+ */
 function servingInstances(
   { name, instances }: UpstreamConfig,
   draining: Draining,
@@ -28,17 +33,20 @@ function servingInstances(
   return serving.length > 0 ? serving : instances;
 }
 
-/** The name of the cluster that a route leads to. */
+/** Returns the name of the Envoy cluster to which a route sends its requests. */
 export function clusterOf(route: RouteConfig): string {
   return hasOwnCluster(route) ? `${route.upstream}|${route.name}` : route.upstream;
 }
 
-/** The upstream that a cluster belongs to. */
+/** Returns the name of the upstream to which a cluster belongs. */
 export function upstreamOfCluster(cluster: string): string {
   return cluster.split('|', 1)[0]!;
 }
 
-/** Envoy counts concurrency, breakers and retry budgets for each cluster, so a route with its own has its own cluster. */
+/**
+ * True if a route needs an Envoy cluster of its own, because it has its own concurrency limit, breakers or
+ * retries. Envoy counts all these per cluster.
+ */
 export function hasOwnCluster({ protections, attempts }: RouteConfig): boolean {
   return protections.bulkhead !== null || attempts.hasOwnBreakers || attempts.isOwn;
 }
@@ -77,11 +85,11 @@ function cluster(
     ...balancing(upstream),
     common_lb_config: {
       healthy_panic_threshold: { value: panicPercent(upstream, attempts) },
-      // A change of weights or health does not wait for others.
+      // Apply each change of weights or health at once, and do not collect several.
       update_merge_window: '0s',
     },
     load_assignment: assignment(name, instances, upstream.panicThreshold, zone),
-    // An instance that was removed gets nothing more, whatever its health check says.
+    // Remove an instance at once, even if its health checks still pass.
     ignore_health_on_host_removal: true,
     circuit_breakers: {
       thresholds: [thresholds(upstream, attempts, bulkhead)],
@@ -96,7 +104,7 @@ function cluster(
   });
 }
 
-/** Each address of a host name is an instance. */
+/** Resolves host names by DNS. Each address becomes an instance. */
 function resolving({ resolveEveryMs }: UpstreamConfig): Resource {
   return extension('envoy.clusters.dns', 'clusters.dns.v3.DnsCluster', {
     all_addresses_in_single_endpoint: false,
@@ -119,12 +127,18 @@ function balancing({ loadBalancing, slowStartMs }: UpstreamConfig): Resource {
   }
 }
 
-/** In a panic Envoy sends requests to instances that are ejected, too, so a breaker alone needs no panic. */
+/**
+ * The share of healthy instances below which Envoy ignores health (a panic). A panic also sends requests to
+ * instances that a breaker has ejected. So if there is only a breaker and no health check, it is off.
+ */
 function panicPercent({ healthCheck, panicThreshold }: UpstreamConfig, attempts: AttemptsConfig): number {
   return attempts.circuitBreaker && !healthCheck ? 0 : Math.round(panicThreshold * 100);
 }
 
-/** Instances of the own zone come first; the others get requests when too few of those are healthy. */
+/**
+ * Instances in the gateway's own zone have priority. The others get requests when too few of those are
+ * healthy.
+ */
 function assignment(
   name: string,
   instances: readonly InstanceConfig[],
@@ -137,7 +151,7 @@ function assignment(
     present({
       locality: each === undefined ? undefined : { zone: each },
       priority: hasLocal && each !== zone ? 1 : 0,
-      // Envoy divides requests among zones by their weight.
+      // Envoy splits requests between zones by this weight.
       load_balancing_weight: sum(instances.filter((instance) => instance.zone === each)),
       lb_endpoints: instances.filter((instance) => instance.zone === each).map(endpoint),
     }),
@@ -158,7 +172,10 @@ function endpoint({ url, weight }: InstanceConfig): Resource {
   };
 }
 
-/** HTTP/1.1 has one request for each connection, so the limit of connections is that of requests. */
+/**
+ * The limits of an Envoy cluster. With HTTP/1.1 each connection has one request at a time, so the limit of
+ * requests also limits connections.
+ */
 function thresholds(
   { instances, connectionsMax }: UpstreamConfig,
   attempts: AttemptsConfig,
@@ -168,7 +185,7 @@ function thresholds(
   const { budgetRatio } = attemptSettings(attempts);
   return present({
     max_connections: bulkhead ? Math.min(connections, bulkhead.maxConcurrentRequests) : connections,
-    // A request counts as pending while its connection is made, too.
+    // A request also counts as pending while its connection is being opened.
     max_pending_requests: bulkhead ? bulkhead.maxQueuedRequests + bulkhead.maxConcurrentRequests : 1024,
     max_requests: bulkhead ? bulkhead.maxConcurrentRequests : 1_000_000,
     max_retries: 1_000_000,
@@ -180,7 +197,10 @@ function thresholds(
   });
 }
 
-/** Envoy has one mechanism for what `circuitBreaker` and `outlierEjection` say; the breaker goes first. */
+/**
+ * Translates `circuitBreaker` and `outlierEjection`. Envoy has one mechanism for both; if both are set,
+ * `circuitBreaker` is used.
+ */
 function outlierDetection(
   { outlierEjection }: UpstreamConfig,
   { circuitBreaker }: AttemptsConfig,
@@ -209,9 +229,9 @@ function ejection(consecutive: number, forMs: number, maxMs: number): Resource {
     enforcing_success_rate: 0,
     base_ejection_time: seconds(forMs),
     max_ejection_time: seconds(maxMs),
-    // Envoy looks this often whether an ejection is over.
+    // How often Envoy checks whether an ejection has ended.
     interval: seconds(Math.min(10_000, Math.max(100, forMs / 4))),
-    // A good health check does not end an ejection before its time.
+    // A successful health check must not end an ejection early.
     successful_active_health_check_uneject_host: false,
   };
 }
@@ -227,7 +247,7 @@ function checks(check: NonNullable<UpstreamConfig['healthCheck']>): Resource {
     http_health_check: {
       path: check.path,
       expected_statuses: [{ start: 200, end: 400 }],
-      // Without this a single bad status would take an instance out, whatever the threshold.
+      // Without this list, a single bad status makes an instance unhealthy, whatever the threshold is.
       retriable_statuses: [
         { start: 100, end: 200 },
         { start: 400, end: 600 },

@@ -6,7 +6,10 @@ import { envoyListener, fileSource } from './envoy-listener.ts';
 import { envoyRoutes } from './envoy-routes.ts';
 import { type Resource, socketAddress } from './resource.ts';
 
-/** Envoy's files: `bootstrap` is read once, the others again each time they are replaced. */
+/**
+ * The contents of Envoy's configuration files. Envoy reads `bootstrap` once, and the others again whenever
+ * they are replaced.
+ */
 export interface EnvoyConfiguration {
   readonly bootstrap: Resource;
   readonly listeners: readonly Resource[];
@@ -21,19 +24,22 @@ export const fileNames = {
   clusters: 'clusters.json',
 } as const;
 
-/** Where the files of Envoy are, and on which port its admin interface listens. */
+/** The folder of Envoy's files, and the port of its admin interface. */
 export interface EnvoyOptions {
-  /** The folder of the files. Required. */
+  /** The folder for Envoy's configuration files. Required. */
   readonly folder: string;
   /**
-   * Where Envoy's own admin interface listens; it has no token, so it belongs on loopback. 0: a free port. Required.
+   * The port of Envoy's own admin interface, which is on loopback because it has no token. 0: any free port.
+   * Required.
    */
   readonly adminPort: number;
   /** Instances that get no new requests. Default: none. */
   readonly draining?: Draining | undefined;
 }
 
-/** Translates a checked gateway file to Envoy's configuration, version 3. What Envoy cannot do: `envoyLosses`. */
+/**
+ * Translates a checked gateway file to an Envoy v3 configuration. `envoyLosses` lists what Envoy can not do.
+ */
 export function envoyConfiguration(config: GatewayConfig, options: EnvoyOptions): EnvoyConfiguration {
   const { folder, adminPort, draining = new Set() } = options;
   const file = (name: keyof typeof fileNames) => path.join(folder, fileNames[name]);
@@ -45,7 +51,7 @@ export function envoyConfiguration(config: GatewayConfig, options: EnvoyOptions)
         lds_config: fileSource(file('listeners')),
         cds_config: fileSource(file('clusters')),
       },
-      // Durations are counted as the Node data plane counts them, in ms.
+      // Use the same histogram bounds as the Node data plane, in ms.
       stats_config: {
         histogram_bucket_settings: [
           { match: { suffix: 'upstream_rq_time' }, buckets: durationBounds.map((bound) => bound * 1000) },

@@ -15,36 +15,42 @@ import { routesName } from './envoy-routes.ts';
 import { envoyState } from './envoy-state.ts';
 import type { Resource } from './resource.ts';
 
-/** Which Envoy runs the file. */
+/** Which Envoy to use: a program to start, or one that is running. */
 export interface EnvoyPlace {
   /** The program to start. Default: what `HOLDFAST_ENVOY` says, or `envoy` on the path. */
   readonly program?: string | undefined;
   /**
-   * An Envoy that runs already, by the URL of its admin interface. It must read the files of `folder`. Default: none,
-   * one is started.
+   * The URL of the admin interface of an Envoy that is already running. That Envoy must read its files from
+   * `folder`. Default: none, one is started.
    */
   readonly adminUrl?: string | undefined;
-  /** Where the files are. Default: a new folder for temporary files. */
+  /** The folder for Envoy's configuration files. Default: a new folder for temporary files. */
   readonly folder?: string | undefined;
 }
 
 const lookMs = 20;
-/** How long Envoy may take to start, and to take a new file over. */
+/** How long Envoy may take to start, and to apply a new file. */
 const startMs = 15_000;
 const applyMs = 10_000;
-/** A process that ended by itself is started again after this time. */
+/** If Envoy crashes, it is started again after this time. */
 const restartMs = 1000;
-/** The end of what Envoy printed, for error messages. */
+/** How many characters of Envoy's latest output are kept for error messages. */
 const outputMax = 4000;
 
-/** The statistics that tell which version of a file is in force, and how many were rejected. */
+/**
+ * For each file: the prefix of the statistics that say which version Envoy has applied, and how many it has
+ * rejected.
+ */
 const updates: Readonly<Record<DynamicFile, string>> = {
   clusters: 'cluster_manager.cds',
   listeners: 'listener_manager.lds',
   routes: `http.${statPrefix}.rds.${routesName}`,
 };
 
-/** Runs a gateway file on Envoy: writes its configuration, and reads state back from its admin interface. */
+/**
+ * Runs a gateway file on Envoy. It writes Envoy's configuration files, and reads the state from Envoy's admin
+ * interface.
+ */
 export class EnvoyDataPlane {
   isDraining = false;
   address!: AddressInfo;
@@ -66,7 +72,7 @@ export class EnvoyDataPlane {
     this.#place = place;
   }
 
-  /** Starts an Envoy, or takes over one that runs, and waits until it listens. */
+  /** Starts an Envoy, or uses one that is running, and waits until it listens. */
   static async start(
     config: GatewayConfig,
     workers: number,
@@ -115,8 +121,8 @@ export class EnvoyDataPlane {
   }
 
   /**
-   * Replaces the files. What is new is there before what names it, and what is old goes last, so no request fails. If
-   * Envoy rejects a file, the files from before are put back and this rejects.
+   * Replaces Envoy's files. New clusters are added before routes name them, and old clusters are removed
+   * last, so that no request fails. If Envoy rejects a file, all files are restored and the promise rejects.
    */
   async reload(config: GatewayConfig): Promise<void> {
     const before = this.#translated(this.#config);
@@ -134,7 +140,10 @@ export class EnvoyDataPlane {
     this.#config = config;
   }
 
-  /** Stops accepting and waits for the requests in flight. Resolves with the number of those that were cut off. */
+  /**
+   * Stops accepting connections and waits for requests in flight. Resolves with the number of requests that
+   * did not end in time.
+   */
   async drain(): Promise<number> {
     this.isDraining = true;
     const { delayMs, drainMs } = this.#config.shutdown;
@@ -149,7 +158,7 @@ export class EnvoyDataPlane {
     }
   }
 
-  /** Ends an Envoy that was started here. One that was taken over goes on. */
+  /** Ends Envoy if it was started here. An Envoy that was already running keeps running. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const child = this.#child;
@@ -173,7 +182,8 @@ export class EnvoyDataPlane {
     this.#folder = folder ?? (await mkdtemp(path.join(tmpdir(), 'holdfast-envoy-')));
     if (adminUrl !== undefined) {
       this.#admin = new EnvoyAdmin(adminUrl);
-      // The names of clusters from before are not known, so they go at once.
+      // The clusters of the earlier configuration are not known here, so they are removed at once and not
+      // last.
       const translated = this.#translated(this.#config);
       for (const name of ['clusters', 'routes', 'listeners'] as const)
         await this.#apply(name, translated[name]);
@@ -196,11 +206,11 @@ export class EnvoyDataPlane {
         ...['--admin-address-path', addressFile],
         ...['--concurrency', String(this.#workers), '--log-level', 'warning'],
         ...['--drain-time-s', String(Math.max(1, Math.ceil(this.#config.shutdown.drainMs / 1000)))],
-        // Without it several can run on one machine.
+        // Without hot restart, several Envoys can run on one machine.
         '--disable-hot-restart',
         ...['--drain-strategy', 'immediate'],
       ],
-      // The access log goes to the standard output.
+      // Pass Envoy's standard output through only if the access log goes there.
       { stdio: ['ignore', this.#config.accessLog === true ? 'inherit' : 'ignore', 'pipe'] },
     );
     this.#child = child;
@@ -226,7 +236,9 @@ export class EnvoyDataPlane {
     await this.#until(startMs, 'be ready', started);
   }
 
-  /** Envoy ended by itself. If the new one fails, its own end starts the next. */
+  /**
+   * Starts Envoy again after a crash. If the new process ends as well, its `exit` event starts the next one.
+   */
   async #restart(program: string): Promise<void> {
     await sleep(systemClock, restartMs);
     if (!this.#isClosed && !this.isDraining) await this.#launch(program).catch(() => {});
@@ -240,7 +252,7 @@ export class EnvoyDataPlane {
     return `${this.#startedAt}-${++this.#version}`;
   }
 
-  /** Replaces a file and waits until Envoy has taken it over. */
+  /** Replaces a file and waits until Envoy has applied it. */
   async #apply(name: DynamicFile, resources: readonly Resource[]): Promise<void> {
     const prefix = updates[name];
     const figures = () => this.#admin.stats(`^${prefix.replaceAll('.', '\\.')}\\.`);
@@ -284,13 +296,13 @@ export class EnvoyDataPlane {
   }
 }
 
-/** The new resources, and those of before that are not among them. */
+/** Returns the new resources, and those old ones whose names are not among the new. */
 function union(before: readonly Resource[], next: readonly Resource[]): Resource[] {
   const names = new Set(next.map(({ name }) => name));
   return [...next, ...before.filter(({ name }) => !names.has(name))];
 }
 
-/** What Envoy cannot do is refused with the reason, never answered with nothing. */
+/** The error for a command that Envoy can not execute. It contains the reason. */
 function cannot(feature: 'stories' | 'forcedBreaker'): HoldfastError {
   const found = envoyFeatures[feature] as { readonly missing: string };
   return new HoldfastError('HOLDFAST_ENVOY', found.missing);

@@ -2,45 +2,55 @@ import type { GatewayConfig, RouteConfig, UpstreamConfig } from '../file/gateway
 import { attemptSettings } from './attempt-settings.ts';
 import { hasOwnCluster } from './envoy-clusters.ts';
 
-/** `true`: Envoy does it as the Node data plane does. Otherwise it is missing or approximated, and says why and how. */
+/**
+ * How well Envoy supports a feature. `true`: as the Node data plane does. `missing` and `approximated` give
+ * the reason.
+ */
 export type Feature = true | { readonly missing: string } | { readonly approximated: string };
 
-/** What a data plane does of a gateway file, by name. */
+/** The features of a gateway file, and how well a data plane supports each. */
 export interface Features {
-  /** Routes by host, path and method, rewrites, headers. */
+  /** Routes by host, path and method, path rewrites, and changes of headers. */
   readonly routing: Feature;
   readonly weights: Feature;
   readonly zones: Feature;
-  /** The caller's own deadline (`Holdfast: patience`, `X-Request-Timeout-Ms`) shortens the timeout. */
+  /**
+   * The deadline that the caller sends (`Holdfast: patience`, `X-Request-Timeout-Ms`) shortens the timeout.
+   */
   readonly callerDeadline: Feature;
   /** `timeouts.request` covers all attempts together. */
   readonly requestTimeout: Feature;
-  /** Attempt timeouts are learnt. */
+  /** The timeout of an attempt is learnt from measured latencies. */
   readonly learntTimeout: Feature;
   readonly idleTimeout: Feature;
-  /** Retries prefer another instance; POST and PATCH only with a key, or if nothing was sent. */
+  /**
+   * Retries go to another instance if possible. POST and PATCH are retried only with a key, or if nothing was
+   * sent.
+   */
   readonly retries: Feature;
-  /** `retryOn`, `retryOnly`, `neverOn` and waits that are not exponential. */
+  /** `retryOn`, `retryOnly`, `neverOn`, and backoff that is not exponential. */
   readonly retryRules: Feature;
-  /** The budget of retries is fed by successes, and kept for each upstream. */
+  /** Successes add to the retry budget, and all requests to an upstream share it. */
   readonly retryBudget: Feature;
   readonly hedge: Feature;
   readonly circuitBreaker: Feature;
-  /** A breaker that the policy under `retry` has, instead of `circuitBreaker`. */
+  /** A breaker in the policy under `retry`, in place of the block `circuitBreaker`. */
   readonly policyBreaker: Feature;
-  /** Operators keep a breaker open or closed. */
+  /** Operators can force a breaker open or closed. */
   readonly forcedBreaker: Feature;
   readonly outlierEjection: Feature;
   readonly healthCheck: Feature;
-  /** Below `panicThreshold` health is ignored. */
+  /** If the share of healthy instances is below `panicThreshold`, health is ignored. */
   readonly panic: Feature;
   readonly slowStart: Feature;
   readonly rateLimiting: Feature;
-  /** Rate limits that several gateways share through a store. */
+  /** Rate limits that several gateways share by a store. */
   readonly sharedRateLimits: Feature;
   readonly reportOnly: Feature;
   readonly bulkhead: Feature;
-  /** Protections of an upstream count all its routes together, also those with their own. */
+  /**
+   * Limits of an upstream count the requests of all its routes, including routes with limits of their own.
+   */
   readonly upstreamBulkhead: Feature;
   readonly shedding: Feature;
   readonly priority: Feature;
@@ -48,12 +58,12 @@ export interface Features {
   readonly staleFallback: Feature;
   readonly staticFallback: Feature;
   readonly routeFallback: Feature;
-  /** Longer bodies than `maxBody` are refused. */
+  /** Request bodies that are longer than `maxBody` are rejected. */
   readonly bodyLimit: Feature;
   readonly connectionsPerClient: Feature;
-  /** `Forwarded` (RFC 7239) of trusted proxies gets another hop. */
+  /** If a trusted proxy sends the `Forwarded` header (RFC 7239), the gateway adds its own entry. */
   readonly forwardedHeader: Feature;
-  /** The `Holdfast` header of responses says whether a request may be repeated. */
+  /** The `Holdfast` header of a response says whether the client may repeat the request. */
   readonly retryAdvice: Feature;
   readonly stories: Feature;
   readonly accessLog: Feature;
@@ -62,15 +72,15 @@ export interface Features {
   readonly websocket: Feature;
   readonly streaming: Feature;
   readonly reload: Feature;
-  /** Breakers, ejections and limits are kept when the file changes. */
+  /** Breakers, ejections and limits keep their state when the file is reloaded. */
   readonly keptState: Feature;
   readonly drain: Feature;
 }
 
-/** The name of something that a data plane may lack. */
+/** The name of a feature that a data plane may not support. */
 export type FeatureName = keyof Features;
 
-/** The Node data plane has them all: it defines them. */
+/** The Node data plane supports all features: it is the reference. */
 export const nodeFeatures: Features = Object.freeze({
   routing: true,
   weights: true,
@@ -116,7 +126,7 @@ export const nodeFeatures: Features = Object.freeze({
   drain: true,
 });
 
-/** What Envoy 1.39 does. */
+/** The features of Envoy 1.39. */
 export const envoyFeatures: Features = Object.freeze({
   ...nodeFeatures,
   callerDeadline: missing('Envoy does not read how long the caller waits'),
@@ -180,16 +190,16 @@ export const envoyFeatures: Features = Object.freeze({
   ),
 });
 
-/** Something of a file that Envoy does not do as the file says. */
+/** A feature that the file uses, and that Envoy does not support as the file says. */
 export interface EnvoyLoss {
   readonly feature: FeatureName;
   readonly kind: 'missing' | 'approximated';
   readonly reason: string;
-  /** Where the file uses it: `upstream orders`, `route /orders/*`, `gateway`. */
+  /** The parts of the file that use the feature: `upstream orders`, `route /orders/*`, `gateway`. */
   readonly where: readonly string[];
 }
 
-/** What is lost if Envoy runs this file: the missing first. Empty: nothing. */
+/** Returns the features that are lost if Envoy runs this file, missing ones first. Empty: nothing is lost. */
 export function envoyLosses(config: GatewayConfig): EnvoyLoss[] {
   const losses = (Object.keys(envoyFeatures) as FeatureName[]).flatMap((feature): EnvoyLoss[] => {
     const found = envoyFeatures[feature];
@@ -210,7 +220,7 @@ type Uses = {
 
 const always = () => true;
 
-/** Which part of a file uses a feature. What is not here is done in full. */
+/** Which parts of a file use a feature. Features that are not listed here are fully supported by Envoy. */
 const uses: { readonly [K in FeatureName]?: Uses } = {
   callerDeadline: { gateway: always },
   requestTimeout: { route: ({ attempts }) => attempts.hasRetries },

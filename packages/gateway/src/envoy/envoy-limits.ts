@@ -6,10 +6,10 @@ import type {
 } from '../file/gateway-config.ts';
 import { extension, type Resource, seconds } from './resource.ts';
 
-/** Never used up: each limit of the file has a bucket of its own. */
+/** A bucket that is never empty. Envoy requires a default bucket, but each limit of the file has its own. */
 const unlimited = { max_tokens: 4_000_000_000, tokens_per_fill: 4_000_000_000, fill_interval: '1s' };
 
-/** The most callers that are distinguished at a time; the least recent is forgotten. */
+/** The most callers that Envoy counts separately. Above that, the least recently used caller is forgotten. */
 const callersMax = 100_000;
 
 interface Limit {
@@ -17,7 +17,10 @@ interface Limit {
   readonly config: RateLimitingConfig;
 }
 
-/** The filter with a token bucket for each rate limit of the file. Undefined: the file has none. */
+/**
+ * The Envoy filter with a token bucket for each rate limit of the file. Undefined: the file has no rate
+ * limit.
+ */
 export function limitFilter(config: GatewayConfig): Resource | undefined {
   const limits = enforced([
     ...config.upstreams.map((upstream) => limitOfUpstream(upstream)),
@@ -38,7 +41,7 @@ export function limitFilter(config: GatewayConfig): Resource | undefined {
   });
 }
 
-/** Which limits a request of this route counts for. */
+/** Returns the rate limits that apply to requests of this route. */
 export function routeLimits(route: RouteConfig, upstream: UpstreamConfig): Resource[] {
   return enforced([limitOfRoute(route), limitOfUpstream(upstream)]).map(({ name, config: { key } }) => ({
     actions: [
@@ -64,21 +67,27 @@ function limitOfRoute({ name, protections }: RouteConfig): Limit | undefined {
   return protections.rateLimiting ? { name: `route ${name}`, config: protections.rateLimiting } : undefined;
 }
 
-/** A limit that only counts is left out: see the feature `reportOnly`. */
+/** Removes limits with `reportOnly`: Envoy can not count without rejecting. */
 function enforced(limits: readonly (Limit | undefined)[]): Limit[] {
   return limits.filter((each): each is Limit => each !== undefined && !each.config.reportOnly);
 }
 
 const everyRequest = { default_value: { numerator: 100, denominator: 'HUNDRED' } };
 
-/** Envoy fills whole tokens: a low rate is one token after each interval, and a high one is rounded. */
+/**
+ * Envoy adds only whole tokens. A low rate becomes one token per interval; a high rate is rounded to whole
+ * tokens per second.
+ */
 function bucket({ requestsPerSecond, burstSize }: RateLimitingConfig): Resource {
   return requestsPerSecond < 10
     ? { max_tokens: burstSize, tokens_per_fill: 1, fill_interval: seconds(1000 / requestsPerSecond) }
     : { max_tokens: burstSize, tokens_per_fill: Math.round(requestsPerSecond), fill_interval: '1s' };
 }
 
-/** Under this name Envoy knows the caller; an entry without a value has a bucket for each caller. */
+/**
+ * The name under which Envoy identifies the caller. An entry with this name and no value gives each caller a
+ * bucket.
+ */
 function callerKey({ key }: RateLimitingConfig): string {
   return key === 'client' ? 'masked_remote_address' : 'caller';
 }

@@ -6,10 +6,10 @@ import { extension, present, type Resource, seconds, socketAddress, typed } from
 
 export const listenerName = 'gateway';
 
-/** The prefix of the listener's statistics. */
+/** The prefix of the names of the listener's statistics. */
 export const statPrefix = 'gateway';
 
-/** Headers that say where a request came from. Those of strangers are removed. */
+/** Headers that say where a request came from. They are removed if the sender is not a trusted proxy. */
 const forwardedHeaders = [
   'x-forwarded-for',
   'x-forwarded-host',
@@ -19,7 +19,7 @@ const forwardedHeaders = [
   'forwarded',
 ];
 
-/** Headers by which a client could change what Envoy does. */
+/** Headers with which a client could change Envoy's behavior. They are removed. */
 const envoyHeaders = [
   'x-envoy-retry-on',
   'x-envoy-max-retries',
@@ -58,7 +58,7 @@ export function envoyListener(config: GatewayConfig, routesFile: string): Resour
     name: listenerName,
     address: socketAddress(listen.host, listen.port),
     per_connection_buffer_limit_bytes: 1_048_576,
-    // On a machine with several workers connections go to each of them alike.
+    // Distribute connections evenly among Envoy's worker threads.
     connection_balance_config: { exact_balance: {} },
     filter_chains: [...(trustedProxies.length > 0 ? [chain(true)] : []), chain(false)],
   };
@@ -72,7 +72,7 @@ function connectionManager(config: GatewayConfig, routesFile: string, isTrusted:
     codec_type: listen.http2 ? 'AUTO' : 'HTTP1',
     rds: { route_config_name: routesName, config_source: fileSource(routesFile) },
     http_filters: [...(limits ? [limits] : []), extension('router', 'filters.http.router.v3.Router', router)],
-    // The address of the connection, or what a trusted proxy says.
+    // The client's address: that of the connection, or the one that a trusted proxy sends.
     ...(isTrusted
       ? {
           use_remote_address: false,
@@ -162,7 +162,7 @@ function secureTransport({ tls, http2 }: GatewayConfig['listen']): Resource {
   };
 }
 
-/** A file that Envoy reads again when another is moved to its place. */
+/** A configuration file that Envoy reads again when another file is moved to its path. */
 export function fileSource(path: string): Resource {
   return { resource_api_version: 'V3', path_config_source: { path } };
 }

@@ -4,13 +4,16 @@ import { clusterOf } from './envoy-clusters.ts';
 import { routeLimits } from './envoy-limits.ts';
 import { extension, present, type Resource, seconds } from './resource.ts';
 
-/** The name of the route configuration in its file. */
+/** The name of the route configuration in Envoy's files. */
 export const routesName = 'gateway';
 
-/** May be sent again: the methods of `@holdfast/http`, or any method with an idempotency key. */
+/**
+ * Requests with these methods may be repeated, as in `@holdfast/http`. With an idempotency key, any method
+ * may be.
+ */
 const idempotentMethods = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'];
 
-/** The statuses that core's HTTP rules call transient or throttled. */
+/** The statuses that the HTTP rules of the package `holdfast` classify as transient or throttled. */
 const retriedStatuses = [
   408,
   425,
@@ -22,30 +25,31 @@ const retriedStatuses = [
   ...Array.from({ length: 80 }, (_, index) => 520 + index),
 ];
 
-/** These failures happen before a byte was sent. */
+/** Failures that happen before the request was sent. A retry is then safe for any method. */
 const retriedUnsent = 'connect-failure,refused-stream,reset-before-request';
 const retriedAlways = `${retriedUnsent},reset,retriable-status-codes`;
 
-/** What `RequestHead` refuses: paths that servers read in different ways. */
+/** Paths that different servers read in different ways. `RequestHead` rejects them as well. */
 const ambiguousPath = '(?i)(//.*|.*(\\\\|/\\.{1,2}(/.*|$)|%(2e|2f|5c|00)).*|.*[^!-~].*)';
 
 const lengthMax = String(2n ** 63n - 1n);
 
-/** The routes as Envoy reads them, the most specific first: Envoy takes the first that matches. */
+/** Translates the routes, the most specific first, because Envoy takes the first route that matches. */
 export function envoyRoutes(config: GatewayConfig): Resource {
   const hosts = [...new Set(config.routes.flatMap(({ match }) => match.hosts))];
   return {
     '@type': 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
     name: routesName,
     ignore_port_in_host_matching: true,
-    // Envoy itself would write the address of this machine for clients on loopback.
+    // Set the header here, because for clients on loopback Envoy would write this machine's own address.
     request_headers_to_add: [
       {
         header: { key: 'x-forwarded-for', value: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%' },
         append_action: 'APPEND_IF_EXISTS_OR_ADD',
       },
     ],
-    // Envoy knows the host of a request by its most specific domain alone, so each domain has all that can match.
+    // Envoy looks only into the virtual host with the most specific domain. So each virtual host gets all
+    // routes that can match its domain.
     virtual_hosts: [...hosts, '*'].map((host) => ({
       name: host,
       domains: [host],
@@ -64,12 +68,12 @@ export function envoyRoutes(config: GatewayConfig): Resource {
   };
 }
 
-/** The name under which the numbers of a route stand in Envoy's statistics. */
+/** Returns the name of a route in Envoy's statistics. */
 export function statPrefixOf(config: GatewayConfig, route: RouteConfig): string {
   return `route_${config.routes.indexOf(route)}`;
 }
 
-/** The routes that can match a host, the most specific host first. */
+/** Returns the routes that can match a host, in groups: those with the most specific host first. */
 function tiers(host: string, routes: readonly RouteConfig[]): RouteConfig[][] {
   const name = host.startsWith('*.') ? host.slice(1) : host;
   const suffixes = [...new Set(routes.flatMap(({ match }) => match.hosts))]
@@ -82,7 +86,10 @@ function tiers(host: string, routes: readonly RouteConfig[]): RouteConfig[][] {
   ];
 }
 
-/** An exact path before the longest prefix, and a route with methods before one for all. */
+/**
+ * Sorts routes: exact paths first, then longer prefixes, then routes with methods before routes for all
+ * methods.
+ */
 function inOrder(routes: readonly RouteConfig[]): RouteConfig[] {
   return routes.toSorted(
     (a, b) =>
@@ -92,7 +99,10 @@ function inOrder(routes: readonly RouteConfig[]): RouteConfig[] {
   );
 }
 
-/** A route is several of Envoy's: too long bodies, requests that may be sent again, and those that may not. */
+/**
+ * One route becomes several Envoy routes: for bodies that are too long, for requests that may be repeated,
+ * and for others.
+ */
 function entries(route: RouteConfig, config: GatewayConfig): Resource[] {
   const { bodyBytesMax, attempts } = route;
   const match = routeMatch(route);
@@ -141,7 +151,8 @@ function routeAction(route: RouteConfig, config: GatewayConfig, retryOn: string 
       ...rewrite(route),
       host_rewrite_literal: host,
       ...(host !== undefined && { append_x_forwarded_host: true }),
-      // The limit of a whole response would cut streams; the attempts have limits until the response begins.
+      // No timeout for the whole response, because it would cut off streams. Each attempt has a timeout until
+      // its response begins.
       timeout: '0s',
       idle_timeout: seconds(attempts.idleTimeoutMs < Infinity ? attempts.idleTimeoutMs : 0),
       retry_policy: retryPolicy(route, retryOn),
@@ -202,7 +213,7 @@ function withHeaders(match: Resource, header: Resource): Resource {
   return { ...match, headers: [...((match.headers as Resource[] | undefined) ?? []), header] };
 }
 
-/** The matched path is replaced as `Route.pathOf` does it. */
+/** Replaces the matched part of the path, as `Route.pathOf` does. */
 function rewrite({ rewrite: to, match }: RouteConfig): Resource {
   if (to === undefined) return {};
   const from = match.path.replace(/\/$/, '').replace(/[.*+?^${}()|[\]]/g, '\\$&');
@@ -220,7 +231,7 @@ function hashPolicy({ loadBalancing: { strategy, on } }: UpstreamConfig): Resour
   const client = { connection_properties: { source_ip: true } };
   if (on === 'client') return [client];
   const name = on === 'path' ? ':path' : on.slice(7);
-  // Envoy goes on with the next one if there is no such header.
+  // If the header is missing, Envoy uses the next entry of the list.
   return [{ header: { header_name: name }, terminal: true }, client];
 }
 

@@ -10,14 +10,17 @@ export interface EnvoyFacts {
   readonly config: GatewayConfig;
   readonly draining: Draining;
   readonly pid: number;
-  /** Epoch ms. */
+  /** When Envoy was started, epoch ms. */
   readonly startedAt: number;
   readonly isDraining: boolean;
 }
 
 type Numbers = ReadonlyMap<string, number | string>;
 
-/** The state of an Envoy, in the words of the gateway. What Envoy does not tell is NaN, which is null in JSON. */
+/**
+ * Returns the state of an Envoy in the gateway's format. Numbers that Envoy does not report are NaN, which
+ * becomes null in JSON.
+ */
 export async function envoyState(admin: EnvoyAdmin, facts: EnvoyFacts): Promise<WorkerState> {
   const { config, draining, pid, startedAt, isDraining } = facts;
   const [numbers, durations, clusters] = await Promise.all([
@@ -63,7 +66,7 @@ function routeState(
   numbers: Numbers,
   durations: ReadonlyMap<string, Durations>,
 ): RouteState {
-  // A route has an entry for each host that it can match.
+  // In Envoy's statistics a route has one entry per virtual host, so add them up.
   const all = (figure: string) => {
     const suffix = `.route.${prefix}.${figure}`;
     let sum = 0;
@@ -97,7 +100,7 @@ function routeState(
   };
 }
 
-/** Requests that Envoy responded to without a route. */
+/** Counts the requests that Envoy answered without a route. */
 function unmatched(numbers: Numbers, routes: readonly RouteState[]): RouteState {
   const statuses = Object.fromEntries(
     [1, 2, 3, 4, 5].map((k) => {
@@ -155,7 +158,7 @@ function upstreamState(
         isDraining: draining.has(`${upstream.name} ${url}`),
         isEjected,
         inFlight: found.reduce((sum, host) => sum + hostNumber(host, 'rq_active'), 0),
-        // An ejection stands for an open breaker.
+        // Envoy has no breaker state: an ejected instance counts as an open breaker.
         breaker: upstream.attempts.circuitBreaker ? (isEjected ? 'open' : 'closed') : null,
         forced: null,
         lastCheckError: found.some(({ health_status: health }) => health.active_hc_timeout)

@@ -1,9 +1,9 @@
-/** A part of Envoy's configuration, as it is written in JSON. */
+/** A part of Envoy's configuration, in its JSON form. */
 export type Resource = Readonly<Record<string, unknown>>;
 
 const extensions = 'type.googleapis.com/envoy.extensions';
 
-/** The configuration of an extension, with its type. `type` begins after `envoy.extensions.`. */
+/** The configuration of an Envoy extension. `type` is the type name after `envoy.extensions.`. */
 export function typed(type: string, fields: Resource = {}): Resource {
   return { '@type': `${extensions}.${type}`, ...fields };
 }
@@ -12,12 +12,12 @@ export function extension(name: string, type: string, fields?: Resource): Resour
   return { name, typed_config: typed(type, fields) };
 }
 
-/** A duration as Protocol Buffers write it in JSON. Envoy counts in ms. */
+/** Formats a duration as Protocol Buffers do in JSON, such as `1.5s`. It is rounded to whole ms. */
 export function seconds(ms: number): string {
   return `${Math.max(0, Math.round(ms)) / 1000}s`;
 }
 
-/** The fields that are defined. */
+/** Returns the fields without those that are undefined. */
 export function present(fields: Readonly<Record<string, unknown>>): Resource {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -3,19 +3,19 @@ import { explain, type WorstLoad, type WorstTime } from 'holdfast/explain';
 import type { GatewayConfig, Protections, RouteConfig, UpstreamConfig } from '../file/gateway-config.ts';
 import { type GatewayFinding, lintGateway } from './lint-gateway.ts';
 
-/** What one route does, in words and numbers. */
+/** Explains one route, in sentences and numbers. */
 export interface RouteExplanation {
   readonly name: string;
-  /** Which requests it gets. */
+  /** The requests that the route matches, as text. */
   readonly matches: string;
   readonly upstream: string;
-  /** What happens to a request, step by step, in the order in which it happens. */
+  /** What happens to a request, step by step and in order. */
   readonly steps: readonly string[];
   readonly time: WorstTime;
   readonly load: WorstLoad;
 }
 
-/** What a gateway file does. `String(explanation)` is the text. */
+/** Explains what a gateway file does. `String(explanation)` is the whole text. */
 export interface GatewayExplanation {
   readonly routes: readonly RouteExplanation[];
   readonly findings: readonly GatewayFinding[];
@@ -23,7 +23,10 @@ export interface GatewayExplanation {
   toString(): string;
 }
 
-/** Explains each route of a gateway: what it does, how long it takes at worst, and what load it makes at worst. */
+/**
+ * Explains each route of a gateway: what it does, its longest duration, and the highest load that it can
+ * cause.
+ */
 export function explainGateway(config: GatewayConfig): GatewayExplanation {
   const routes = config.routes.map((route) => explainRoute(route, config));
   const findings = lintGateway(config);
@@ -82,7 +85,7 @@ function matchText({ match }: RouteConfig): string {
   return `${methods} on ${hosts}, ${path}`;
 }
 
-/** In the order in which requests meet them. */
+/** Describes the protections in the order in which a request passes them. */
 function protectionTexts(all: readonly (readonly [whose: string, protections: Protections])[]): string[] {
   return [
     ...all.flatMap(([whose, { rateLimiting }]) => {

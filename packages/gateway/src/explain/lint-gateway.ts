@@ -1,16 +1,16 @@
 import { lint } from 'holdfast/lint';
 import type { AttemptsConfig, GatewayConfig, RouteConfig, UpstreamConfig } from '../file/gateway-config.ts';
 
-/** Something in a gateway file that is allowed and probably not meant. */
+/** A setting in a gateway file that is valid, but probably a mistake. */
 export interface GatewayFinding {
   /** The id of the rule, such as `no-breaker`. */
   readonly rule: string;
   readonly severity: 'error' | 'warning' | 'advice';
-  /** `upstream orders`, `route /orders/*` or `gateway`. */
+  /** The part of the file: `upstream orders`, `route /orders/*` or `gateway`. */
   readonly where: string;
-  /** What was found. */
+  /** What the problem is, as a sentence. */
   readonly found: string;
-  /** How to change it. */
+  /** How to repair it, as a sentence. */
   readonly fix: string;
 }
 
@@ -24,7 +24,10 @@ type Note = (
 
 const order = ['error', 'warning', 'advice'];
 
-/** Returns what is worth a second look, the most severe first. The rules of core's `lint` are among them. */
+/**
+ * Returns probable mistakes in a configuration, the most severe first. This includes the rules of `lint` in
+ * `holdfast`.
+ */
 export function lintGateway(config: GatewayConfig): GatewayFinding[] {
   const findings: GatewayFinding[] = [];
   const note: Note = (rule, severity, where, found, fix) => {
@@ -43,9 +46,9 @@ export function lintGateway(config: GatewayConfig): GatewayFinding[] {
 }
 
 function lintPolicy(where: string, { policy, circuitBreaker }: AttemptsConfig, note: Note): void {
-  // The gateway itself knows which requests may be repeated.
+  // `runsKnow`: the gateway decides for each request whether it may be repeated.
   for (const { rule, severity, path, found, fix } of lint(policy, { runsKnow: true })) {
-    // `circuitBreaker` has one open time, as people know it.
+    // `circuitBreaker` has a fixed open time by design, as in other gateways, so do not complain about it.
     if (rule === 'fixed-open-time' && circuitBreaker) continue;
     note(rule, severity, `${where}, ${path}`, found, fix);
   }

@@ -4,8 +4,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const variable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` in all texts of a document. A text that is one variable alone becomes a
- * number or a boolean if it looks like one, as it would in YAML. The values of variables are never parsed further.
+ * Replaces `${NAME}` and `${NAME:-default}` in all texts of a document. A text that consists of one variable
+ * becomes a number or a boolean if it looks like one, as in YAML. Variables inside the values are not
+ * replaced.
  */
 export function expandVariables(
   data: unknown,

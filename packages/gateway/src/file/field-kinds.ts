@@ -11,7 +11,10 @@ import {
   type Table,
 } from 'holdfast/fields';
 
-/** A block of settings that can be switched: `true` is on with all defaults, `false` or `enabled: false` is off. */
+/**
+ * A block of settings that can be switched on and off. `true`: on with all defaults; `false` or `enabled:
+ * false`: off.
+ */
 export function block<T extends Table>(
   fields: T,
 ): Field<(SpecOf<T> & { enabled?: boolean | undefined }) | boolean, SettingsOf<T> | null> {
@@ -30,10 +33,10 @@ export function block<T extends Table>(
 
 const units: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 
-/** A number of bytes, as a number or with a unit: `64KiB`. */
+/** A number of bytes, as a number or with a unit, such as `64KiB`. */
 export type Size = number | `${number}${'B' | 'KiB' | 'MiB' | 'GiB'}` | 'unlimited';
 
-/** A number of bytes, or a size with a unit, in bytes. */
+/** A field for a number of bytes, with or without a unit. Its value is in bytes. */
 export function size(defaultValue?: Size): Field<Size, number> {
   return {
     kind: 'a size such as "64KiB"',
@@ -54,7 +57,10 @@ export interface Address {
   readonly port: number;
 }
 
-/** `8080`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`. Without a host it is the loopback address. */
+/**
+ * A field for an address: `8080`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`. Without a host it is the
+ * loopback address.
+ */
 export const address: Field<string | number, Address> = {
   kind: 'a port, or an address such as "127.0.0.1:8080"',
   read(value) {
@@ -66,7 +72,7 @@ export const address: Field<string | number, Address> = {
   },
 };
 
-/** The URL of an instance: a scheme, a host and a port; a path and credentials have no place in it. */
+/** A field for the URL of an instance: scheme, host and port. A path or credentials are not allowed. */
 export const instanceUrl: Field<string, string> = {
   kind: 'a URL such as "http://10.0.0.1:3000", without a path',
   read(value) {
@@ -77,7 +83,10 @@ export const instanceUrl: Field<string, string> = {
   },
 };
 
-/** A path that begins with a slash, without a query, and without segments or escapes that mean another path. */
+/**
+ * A field for a path. It must begin with a slash, and have no query, no `.` or `..` segments, and no escaped
+ * slashes or dots.
+ */
 export const pathField: Field<string, string> = {
   kind: 'a path such as "/orders"',
   read: (value) =>
@@ -88,21 +97,21 @@ export const pathField: Field<string, string> = {
       : undefined,
 };
 
-/** `api.example.com`, or `*.example.com` for all names below it. */
+/** A field for a host name: `api.example.com`, or `*.example.com` for all names below it. */
 export const hostPattern: Field<string, string> = {
   kind: 'a host name such as "api.example.com" or "*.example.com"',
   read: (value) =>
     typeof value === 'string' && /^(\*\.)?[\w-]+(\.[\w-]+)*$/.test(value) ? value.toLowerCase() : undefined,
 };
 
-/** A method, in upper case. */
+/** A field for an HTTP method. Its value is in upper case. */
 export const methodField: Field<string, string> = {
   kind: 'a method such as "GET"',
   read: (value) =>
     typeof value === 'string' && /^[A-Za-z-]+$/.test(value) ? value.toUpperCase() : undefined,
 };
 
-/** A header name, in lower case. */
+/** A field for a header name. Its value is in lower case. */
 export const headerName: Field<string, string> = {
   kind: 'a header name',
   read: (value) =>
@@ -115,7 +124,7 @@ export const headerValue: Field<string | number | boolean, string> = {
     typeof value !== 'object' && /^[\t -~]*$/.test(String(value)) ? String(value) : undefined,
 };
 
-/** The name of a policy of the file, or a whole policy document. `false` is off. */
+/** A field for a policy: the name of a policy in the file, or a whole policy document. `false`: off. */
 export const policyField: Field<string | PolicySpec | boolean, string | PolicySpec | null> = {
   kind: 'a policy, or the name of one under policies',
   read(value, path) {
@@ -126,15 +135,18 @@ export const policyField: Field<string | PolicySpec | boolean, string | PolicySp
   },
 };
 
-/** Checks a policy document. The paths in its errors begin at the top of the file. */
+/** Checks a policy document. Its errors have paths that begin at the top of the file. */
 function checkedPolicy(document: PolicySpec, path: string): PolicySpec {
-  // The name is left out, because a policy with a name would be registered in the process.
+  // Leave the name out: a policy with a name would be registered in this process.
   const { name: _, ...fields } = document;
   atPath(path, () => policy(fields));
   return document;
 }
 
-/** Whom a limit, a hash or a scope distinguishes: `client` is the address, `header:x-api-key` a header. */
+/**
+ * A field that says how callers are distinguished: `client` is by address, `header:x-api-key` is by the value
+ * of a header.
+ */
 export function callerField<const W extends string>(
   defaultValue: Caller<W> | undefined,
   ...words: W[]
@@ -150,5 +162,5 @@ export function callerField<const W extends string>(
   };
 }
 
-/** What tells callers apart: one of some words, or the value of a header. */
+/** How callers are distinguished: one of the words `W`, or the value of a header. */
 export type Caller<W extends string> = W | `header:${string}`;

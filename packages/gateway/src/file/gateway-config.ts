@@ -2,24 +2,27 @@ import type { PolicySpec, Priority } from 'holdfast';
 import type { Caller } from './field-kinds.ts';
 
 /**
- * A gateway file after all checks: defaults are filled in, durations are ms, sizes are bytes, names are resolved, and
- * services in the form of Kubernetes have become routes and upstreams. A block that is off is null.
+ * A gateway file after all checks. Defaults are filled in, durations are in ms, sizes in bytes, and names are
+ * resolved. Services in the form of Kubernetes have become routes and upstreams. A block that is off is null.
  */
 export interface GatewayConfig {
   /** The files that were read, the main file first. */
   readonly files: readonly string[];
   readonly listen: ListenConfig;
   readonly admin: AdminConfig | null;
-  /** 0: one for each core. */
+  /** The number of worker processes. 0: one per processor core. */
   readonly workers: number;
   readonly zone: string | undefined;
   readonly stores: StoresConfig;
-  /** In the order of the file. The names are unique. */
+  /** The upstreams in the order of the file. Their names are unique. */
   readonly upstreams: readonly UpstreamConfig[];
-  /** In the order of the file. Which route is taken does not depend on this order: see `RouteTable`. */
+  /**
+   * The routes in the order of the file. `RouteTable` takes the most specific route, so the order does not
+   * matter.
+   */
   readonly routes: readonly RouteConfig[];
   readonly keptBodyBytes: number;
-  /** False, true for the standard output, or a file. */
+  /** False: off. True: to the standard output. A text: to the file of this name. */
   readonly accessLog: boolean | string;
   readonly serverTiming: boolean;
   readonly tracing: boolean;
@@ -27,7 +30,7 @@ export interface GatewayConfig {
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
 }
 
-/** Where clients connect to, and the limits of their connections. */
+/** The address on which clients connect, and the limits of their connections. */
 export interface ListenConfig {
   readonly host: string;
   readonly port: number;
@@ -43,21 +46,21 @@ export interface ListenConfig {
   readonly keepAliveMs: number;
 }
 
-/** Where the admin API listens. Without `token` a random one is made at the start. */
+/** The address of the admin API, and its token. */
 export interface AdminConfig {
   readonly host: string;
   readonly port: number;
-  /** Undefined: a random token is made at the start, and is printed once. */
+  /** Undefined: a random token is generated at the start, and is printed once. */
   readonly token: string | undefined;
 }
 
-/** URLs of shared stores. Undefined: each worker has its own, in memory. */
+/** The URLs of shared stores. Undefined: each worker uses its own memory. */
 export interface StoresConfig {
   readonly ledger: string | undefined;
   readonly rateLimits: string | undefined;
 }
 
-/** A service of interchangeable instances, with the protections that all its routes share. */
+/** A service with interchangeable instances, and the protections that all its routes share. */
 export interface UpstreamConfig {
   readonly name: string;
   readonly instances: readonly InstanceConfig[];
@@ -69,30 +72,33 @@ export interface UpstreamConfig {
   readonly connectionsMax: number;
   readonly http2: boolean;
   readonly tls: UpstreamTlsConfig;
-  /** Infinity: never. */
+  /** How often host names are resolved again. Infinity: never. */
   readonly resolveEveryMs: number;
-  /** Protections of all requests to this upstream, whichever route they come from. */
+  /** Protections that count all requests to this upstream, from all routes. */
   readonly protections: Protections;
-  /** How requests of routes without `retry`, `circuitBreaker`, `hedge` and `timeouts` of their own are sent. */
+  /**
+   * How requests are sent and retried, for routes that have no `retry`, `circuitBreaker`, `hedge` or
+   * `timeouts` of their own.
+   */
   readonly attempts: AttemptsConfig;
 }
 
-/** One server of an upstream. `weight` is its share of the requests beside the others. */
+/** One server of an upstream. An instance with twice the `weight` gets twice the requests. */
 export interface InstanceConfig {
-  /** `http://10.0.0.1:3000`: the name of the instance everywhere. */
+  /** The URL, such as `http://10.0.0.1:3000`. It is also the name of the instance in logs and commands. */
   readonly url: string;
   readonly weight: number;
   readonly zone: string | undefined;
 }
 
-/** How an instance is chosen. `on` is what `hash` is made of. */
+/** How an instance is selected for a request. */
 export interface LoadBalancingConfig {
   readonly strategy: 'p2c' | 'roundRobin' | 'hash';
-  /** What is hashed with `hash`. */
+  /** For the strategy `hash`: what the hash is computed from. */
   readonly on: Caller<'client' | 'path'>;
 }
 
-/** How instances are asked whether they are well. */
+/** How the gateway checks the health of instances. */
 export interface HealthCheckConfig {
   readonly path: string;
   readonly intervalMs: number;
@@ -101,16 +107,16 @@ export interface HealthCheckConfig {
   readonly healthyThreshold: number;
 }
 
-/** After how many failures in a row an instance is left out, and for how long. */
+/** After how many failures in a row an instance gets no more requests, and for how long. */
 export interface OutlierEjectionConfig {
   readonly consecutive: number;
   readonly ejectForMs: number;
   readonly maxEjectForMs: number;
 }
 
-/** TLS to the instances: authorities and keys as PEM text. */
+/** TLS settings for connections to instances. Certificates and keys are PEM text. */
 export interface UpstreamTlsConfig {
-  /** Contents of PEM files. */
+  /** `ca`, `cert` and `key` are the contents of PEM files. */
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -118,12 +124,12 @@ export interface UpstreamTlsConfig {
   readonly insecureSkipVerify: boolean;
 }
 
-/** A route with all its protections, those of its upstream included. */
+/** A route with its settings. Missing settings are inherited from its upstream. */
 export interface RouteConfig {
   readonly name: string;
   readonly match: MatchConfig;
   readonly upstream: string;
-  /** The matched path is replaced by this one; undefined: the path is not changed. */
+  /** The path that replaces the matched path; undefined: the path stays unchanged. */
   readonly rewrite: string | undefined;
   readonly priority: Priority;
   readonly requestHeaders: HeaderChanges;
@@ -131,32 +137,35 @@ export interface RouteConfig {
   readonly fallback: FallbackConfig | null;
   readonly websocket: boolean;
   readonly bodyBytesMax: number;
-  /** Protections of this route alone, besides those of its upstream. */
+  /** Protections of this route only. Those of its upstream apply in addition. */
   readonly protections: Protections;
   /**
-   * How requests of this route are retried and timed: the route's own blocks, then those of its upstream. A route
-   * without a block of its own shares the breakers and the retry budget of its upstream.
+   * How requests of this route are sent and retried: by the route's own blocks, or else by those of its
+   * upstream. A route without own blocks shares the breakers and the retry budget of its upstream.
    */
   readonly attempts: AttemptsConfig;
 }
 
-/** Which requests a route is for. An empty list fits all. */
+/** The requests that a route matches. An empty list matches all. */
 export interface MatchConfig {
-  /** Lower case; `*.example.com` for all names below. Empty: every host. */
+  /** Host names in lower case; `*.example.com` is for all names below it. Empty: every host. */
   readonly hosts: readonly string[];
   readonly path: string;
   readonly isExact: boolean;
-  /** Upper case. Empty: every method. */
+  /** Methods in upper case. Empty: every method. */
   readonly methods: readonly string[];
 }
 
-/** Headers that the gateway sets, and headers that it takes away. */
+/** Headers that the gateway sets, and headers that it removes. */
 export interface HeaderChanges {
   readonly set: Readonly<Record<string, string>>;
   readonly remove: readonly string[];
 }
 
-/** What stands in for a failed response: an older one, another route, or a fixed one. */
+/**
+ * What the client gets when a request fails: an older response, the response of another route, or a fixed
+ * response.
+ */
 export interface FallbackConfig {
   readonly staleMs: number | undefined;
   readonly route: string | undefined;
@@ -165,7 +174,7 @@ export interface FallbackConfig {
     | undefined;
 }
 
-/** Protections that stand before the upstream is called. */
+/** Protections that a request must pass before it is sent to the upstream. */
 export interface Protections {
   readonly rateLimiting: RateLimitingConfig | null;
   readonly bulkhead: BulkheadConfig | null;
@@ -173,7 +182,7 @@ export interface Protections {
   readonly idempotency: IdempotencyConfig | null;
 }
 
-/** How many requests a caller may send. With `reportOnly` they are counted and not refused. */
+/** The rate limit of callers. With `reportOnly`, requests above the limit are counted but not rejected. */
 export interface RateLimitingConfig {
   readonly requestsPerSecond: number;
   readonly burstSize: number;
@@ -181,14 +190,16 @@ export interface RateLimitingConfig {
   readonly reportOnly: boolean;
 }
 
-/** How many requests run at the same time, and how many wait for how long. */
+/** How many requests may run at the same time, how many may wait, and for how long. */
 export interface BulkheadConfig {
   readonly maxConcurrentRequests: number;
   readonly maxQueuedRequests: number;
   readonly queueTimeoutMs: number;
 }
 
-/** How many requests run at the same time: a limit that learns, between `floor` and `ceiling`. */
+/**
+ * Adaptive load shedding: a limit of concurrent requests that adapts itself between `floor` and `ceiling`.
+ */
 export interface SheddingConfig {
   readonly initial: number;
   readonly floor: number;
@@ -198,7 +209,7 @@ export interface SheddingConfig {
   readonly queueTimeoutMs: number;
 }
 
-/** How requests with an `Idempotency-Key` are executed once. */
+/** How a request with an `Idempotency-Key` is executed only once. */
 export interface IdempotencyConfig {
   readonly scope: Caller<'public' | 'client'>;
   readonly required: boolean;
@@ -209,29 +220,30 @@ export interface IdempotencyConfig {
   readonly bodyBytesMax: number;
 }
 
-/** How a request is sent to its upstream, and sent again. */
+/** How a request is sent to its upstream, with retries and timeouts. */
 export interface AttemptsConfig {
   /**
-   * The whole policy as core reads it, for `policy()`, `explain` and `lint`: patience and attempt timeout from
-   * `timeouts`, breaker from `circuitBreaker`, the rest from `retry` and `hedge`. One attempt without `retry`.
+   * The complete policy for `policy()`, `explain` and `lint` of the package `holdfast`. Its timeouts are from
+   * `timeouts`, its breaker is from `circuitBreaker`, and the rest is from `retry` and `hedge`. Without
+   * `retry` it makes one attempt.
    */
   readonly policy: PolicySpec;
-  /** The route says its own `circuitBreaker`, `retry`, `hedge` or `timeouts`. */
+  /** True: the route has its own `circuitBreaker`, `retry`, `hedge` or `timeouts`. */
   readonly isOwn: boolean;
-  /** The route says its own `circuitBreaker`, so its breakers are not those of the upstream. */
+  /** True: the route has its own `circuitBreaker`, so it does not share the breakers of its upstream. */
   readonly hasOwnBreakers: boolean;
-  /** Null: off. */
+  /** Null: there is no breaker. */
   readonly circuitBreaker: CircuitBreakerConfig | null;
   readonly hasRetries: boolean;
   readonly hasHedge: boolean;
   readonly requestTimeoutMs: number;
-  /** 0: learnt. Infinity: the whole request. */
+  /** The timeout of one attempt. 0: it is learnt. Infinity: only the timeout of the whole request applies. */
   readonly attemptTimeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly idleTimeoutMs: number;
 }
 
-/** When requests to a failing instance stop, and when they begin again. */
+/** When a failing instance gets no more requests, and when it gets requests again. */
 export interface CircuitBreakerConfig {
   readonly failureThreshold: number;
   readonly timeoutMs: number;

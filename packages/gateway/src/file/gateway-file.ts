@@ -30,16 +30,24 @@ import {
 
 const unlimited = { unlimited: Infinity };
 
-/** The protections that a route, an upstream, `defaults` or a Kubernetes-style service can have. */
+/**
+ * The protections that can be set on a route, an upstream, `defaults` or a service in the form of Kubernetes.
+ */
 export const protectionFields = {
-  /** One breaker for each instance. `timeout` is how long it stays open. */
+  /** A circuit breaker for each instance. `timeout` is how long it stays open. */
   circuitBreaker: block({
-    /** This many failures in a row open the breaker; heavy traffic needs more. */
+    /** This many failures in a row open the breaker. With heavy traffic, more failures are needed. */
     failureThreshold: count(10, 1),
     timeout: duration('30s', undefined, 1),
-    /** The probes in flight while half-open, and the successes in a row that close the breaker. */
+    /**
+     * The most concurrent requests while half-open, and the number of successes in a row that close the
+     * breaker.
+     */
     halfOpenRequests: count(3, 1),
-    /** The breaker also opens at this share of failures within `window`, from `minimumRequests` on. */
+    /**
+     * The breaker also opens at this share of failures within `window`, if there were at least
+     * `minimumRequests`.
+     */
     failureRatio: number(0.5, 0, 1),
     window: duration('30s', undefined, 1),
     minimumRequests: count(20, 1),
@@ -47,9 +55,12 @@ export const protectionFields = {
   rateLimiting: block({
     requestsPerSecond: number(1000, 0.001),
     burstSize: count(2000, 1),
-    /** Who has a limit of its own: all callers together, each client address, or each value of a header. */
+    /**
+     * How callers are distinguished: one limit for all callers together, for each client address, or for each
+     * value of a header.
+     */
     key: callerField('all', 'all', 'client'),
-    /** Counts what it would refuse, and refuses nothing. */
+    /** True: requests above the limit are counted, but not rejected. */
     reportOnly: flag(false),
   }),
   bulkhead: block({
@@ -68,24 +79,27 @@ export const protectionFields = {
   retry: policyField,
   hedge: hedge.fields.hedge,
   idempotency: block({
-    /** Whose keys are whose. There is no default: with a wrong scope one caller gets the response of another. */
+    /**
+     * How callers are distinguished, so that each has its own keys. There is no default: with a wrong scope,
+     * one caller gets the response of another.
+     */
     scope: needed(callerField(undefined, 'public', 'client')),
-    /** Requests without a key are refused. */
+    /** True: requests without a key are rejected. */
     required: flag(false),
     methods: list(methodField, ['POST', 'PATCH']),
     keep: duration('24h'),
-    /** How long a repeated request waits for the first one, instead of a 409. */
+    /** How long a repeated request waits for the response of the first one. After that it gets a 409. */
     wait: duration('0ms'),
     lease: duration('30s', undefined, 100),
     maxBody: size('1MiB'),
   }),
   timeouts: shape({
-    /** The whole request until the response begins, with all retries; 30 s, or the patience of `retry`. */
+    /** The timeout until the response begins, with all retries. Default: 30 s, or the patience of `retry`. */
     request: duration(undefined, unlimited, 1),
-    /** One attempt. Default: learnt if there are retries, otherwise the whole request. */
+    /** The timeout of one attempt. Default: learnt if there are retries, otherwise the whole request. */
     attempt: duration(undefined, { auto: 0, none: Infinity }, 1),
     connect: duration('2s', undefined, 1),
-    /** No byte of a response body for this long ends it. */
+    /** A response is aborted if no byte of its body arrives for this time. */
     idle: duration('5m', unlimited, 1),
   }),
 } as const satisfies Record<string, Field>;
@@ -105,9 +119,12 @@ const matchFields = {
 };
 
 const fallbackFields = {
-  /** The last good response to a GET, if it is at most this old. */
+  /** Answers with the last good response to the same GET, if it is at most this old. */
   stale: duration(undefined, undefined, 1),
-  /** The name of another route that gets the request. Not for requests whose body is not kept. */
+  /**
+   * The name of another route, to which the request is sent. This is not possible if the request body was not
+   * kept.
+   */
   route: text(),
   static: shape({
     status: count(200, 200),
@@ -120,7 +137,7 @@ const routeFields = {
   name: text(),
   match: either('/', pathField, shape(matchFields)),
   upstream: needed(text()),
-  /** The matched path is replaced by this one. */
+  /** The path that replaces the matched path. */
   rewrite: pathField,
   priority: word('default', 'critical', 'default', 'sheddable'),
   headers: shape({ request: headerChanges, response: headerChanges }),
@@ -160,21 +177,23 @@ export const upstreamFields = {
     unhealthyThreshold: count(3, 1),
     healthyThreshold: count(2, 1),
   }),
-  /** An instance that fails much more than the others gets no requests for a while. On unless `false`. */
+  /**
+   * An instance that fails much more often than the others gets no requests for a while. On unless `false`.
+   */
   outlierEjection: block({
     consecutive: count(5, 1),
     ejectFor: duration('10s', undefined, 1),
     maxEjectFor: duration('5m', undefined, 1),
   }),
-  /** If a smaller share of the instances is healthy, health is ignored and all get requests. */
+  /** If a smaller share of the instances is healthy, health is ignored and all instances get requests. */
   panicThreshold: number(0.5, 0, 1),
-  /** A new or recovered instance gets its full share only after this time. */
+  /** The traffic of a new or recovered instance grows over this time to its full share. */
   slowStart: duration('0ms'),
   /** The most connections to one instance. */
   connections: count(128, 1),
   http2: flag(false),
   tls: shape(tlsOutFields),
-  /** How often host names are resolved again; each address is an instance. */
+  /** How often host names are resolved again. Each address becomes an instance. */
   resolveEvery: duration('30s', { never: Infinity }, 100),
   ...protectionFields,
 };
@@ -183,9 +202,12 @@ const listenShape = shape({
   host: text('127.0.0.1'),
   port: count(8080, 0),
   tls: shape({ cert: needed(text()), key: needed(text()), clientCa: text() }),
-  /** With TLS it is on; without TLS, clients must start with HTTP/2 (prior knowledge). */
+  /**
+   * HTTP/2. Without TLS, clients must use it without negotiation (prior knowledge). Default: on with TLS, off
+   * without.
+   */
   http2: flag(),
-  /** Addresses and networks whose `Forwarded` and `X-Forwarded-*` are believed. */
+  /** Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted: addresses or networks. */
   trustedProxies: list(text(), []),
   maxHeaderSize: size('16KiB'),
   maxHeaders: count(100, 1),
@@ -202,7 +224,7 @@ const adminShape = shape({
   token: text(),
 });
 
-/** A service in the form of Kubernetes. A file can hold one service alone, or several under `services`. */
+/** A service in the form of Kubernetes. A file can contain a single service, or several under `services`. */
 export const serviceFields = {
   apiVersion: text(),
   kind: needed(word(undefined, 'Service')),
@@ -233,47 +255,50 @@ export const serviceFields = {
 
 const policyMap = mapOf(policyField as Field<PolicySpec, PolicySpec>, {});
 
-/** The fields of a gateway file. Validation, the JSON Schema and the type `GatewayFile` come from this table. */
+/**
+ * The fields of a gateway file. Validation, the JSON Schema and the type `GatewayFile` are derived from this
+ * table.
+ */
 export const gatewayFields = {
   listen: either(8080, address, listenShape),
-  /** The admin API. `false`: there is none. */
+  /** The admin API. `false`: it is off. */
   admin: either(9901, flag(), address, adminShape),
-  /** The number of processes; `auto` is one for each core. */
+  /** The number of worker processes; `auto`: one per processor core. */
   workers: count(1, 1, { auto: 0 }),
-  /** Instances of this zone are preferred. */
+  /** The zone of this gateway. Instances in the same zone are preferred. */
   zone: text(),
   include: list(text(), []),
-  /** Policies by name, for `retry`. */
+  /** Policies by name, which `retry` can refer to. */
   policies: policyMap,
-  /** A file with policies, the same that services read. */
+  /** A file with policies that `retry` can refer to. It can be the policy file of your services. */
   policyFile: text(),
   stores: shape({ ledger: text(), rateLimits: text() }),
-  /** Protections of every upstream that does not have its own. */
+  /** Protections for each upstream that does not set its own. */
   defaults: shape({ ...protectionFields, healthCheck: upstreamFields.healthCheck }),
   upstreams: mapOf(shape(upstreamFields), {}),
   routes: list(shape(routeFields), []),
   services: list(shape(serviceFields), []),
-  /** Bodies up to this size are kept for a retry. */
+  /** Request bodies up to this size are kept in memory, so that they can be sent again in a retry. */
   keptBody: size('64KiB'),
-  /** Longer request bodies are refused with 413. */
+  /** Longer request bodies are rejected with 413. */
   maxBody: size('10MiB'),
-  /** `stdout`, or a file. One line of JSON for each request. */
+  /** `true` for the standard output, or the name of a file. The log has one line of JSON per request. */
   accessLog: either(false, flag(), text()),
   serverTiming: flag(false),
-  /** OpenTelemetry spans, through the API that the process has loaded. */
+  /** OpenTelemetry spans, by the OpenTelemetry API that is loaded in the process. */
   tracing: flag(false),
-  /** How many stories of retried and failed requests each worker keeps. */
+  /** How many stories of retried and failed requests each worker keeps in memory. */
   stories: count(1000, 0),
   shutdown: shape({ delay: duration('0ms'), drain: duration('30s') }),
 };
 
 export { routeFields };
 
-/** A gateway file as people write it. */
+/** A gateway file as it is written, before defaults are filled in. */
 export type GatewayFile = SpecOf<typeof gatewayFields>;
-/** A route as a gateway file writes it. */
+/** A route as it is written in a gateway file. */
 export type RouteSpec = SpecOf<typeof routeFields>;
-/** An upstream as a gateway file writes it. */
+/** An upstream as it is written in a gateway file. */
 export type UpstreamSpec = SpecOf<typeof upstreamFields>;
-/** A service in the form of Kubernetes. */
+/** A service in the form of Kubernetes, as it is written in a file. */
 export type ServiceSpec = SpecOf<typeof serviceFields>;

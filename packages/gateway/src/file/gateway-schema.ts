@@ -34,7 +34,10 @@ const sizeSchema = {
 
 const variable = { type: 'string', pattern: '^.*\\$\\{.+\\}.*$' };
 
-/** Every number, word and duration can also be an environment variable, and every block can be true or false. */
+/**
+ * Adapts a schema: each number, word and duration can also be an environment variable, and each block can be
+ * true or false.
+ */
 function withVariables(schema: Schema): Schema {
   if (Array.isArray(schema)) return schema.map((each) => withVariables(each)) as never;
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -3,7 +3,7 @@ import type { SettingsOf } from 'holdfast/fields';
 import type { AttemptsConfig, CircuitBreakerConfig, OutlierEjectionConfig } from './gateway-config.ts';
 import type { protectionFields } from './gateway-file.ts';
 
-/** The protections of a route or an upstream as they are read from the file. */
+/** The protections of a route or an upstream, as they were read from the file. */
 export type ReadProtections = {
   readonly [K in keyof typeof protectionFields]?: SettingsOf<typeof protectionFields>[K] | undefined;
 };
@@ -12,12 +12,16 @@ const requestTimeoutMs = 30_000;
 const connectTimeoutMs = 2_000;
 const idleTimeoutMs = 300_000;
 
-/** Parts of a policy that replace the result of a call. A gateway has `fallback` for that. */
+/**
+ * Parts of a policy that can replace the result of a call. The gateway does not use them: it has its own
+ * `fallback`.
+ */
 export const partsNotRun = ['cache', 'fallback', 'mode'] as const;
 
 /**
- * Makes the policy of a route from its own blocks and those of its upstream. An absent block is off: without `retry`
- * there is one attempt, without `circuitBreaker` there is no breaker, unless the policy under `retry` has one.
+ * Builds the policy of a route from its own blocks and those of its upstream. A missing block is off: without
+ * `retry` there is one attempt; without `circuitBreaker` there is no breaker, except the one in the policy
+ * under `retry`.
  */
 export function attemptsOf(
   own: ReadProtections,
@@ -40,7 +44,7 @@ export function attemptsOf(
         minimumRequests: block.minimumRequests,
       }
     : null;
-  // A hedge is a second attempt, so it needs two of them.
+  // A hedge is a second attempt, so at least two attempts must be allowed.
   const single: PolicySpec = hedge ? { attempts: 2 } : { attempts: 1, budget: false };
   const { name: _, ...given } = (document ?? single) as PolicySpec;
   const spec: PolicySpec = {

@@ -18,23 +18,25 @@ import { resolveGateway } from './resolve-gateway.ts';
 
 /** The options of `readGatewayFile`. */
 export interface ReadOptions {
-  /** The values of `${NAME}`. Default: the environment of the process. */
+  /** The values of variables such as `${NAME}` in the file. Default: the environment of the process. */
   readonly environment?: Environment | undefined;
 }
 
 /** The options of `parseGateway`. */
 export interface ParseOptions extends ReadOptions {
-  /** The name of the file, for messages, and the base of relative paths. Default: "gateway.yaml". */
+  /**
+   * The file name for error messages. Relative paths are resolved from its folder. Default: "gateway.yaml".
+   */
   readonly file?: string | undefined;
   /** Reads included files, policies, certificates and keys. Default: from the disk. */
   readonly readFile?: ((file: string) => string) | undefined;
 }
 
-/** One file of a gateway, checked by itself. */
+/** One of the files of a gateway, checked on its own. */
 export interface ReadFile {
   readonly source: SourceDocument;
   readonly settings: Partial<SettingsOf<typeof gatewayFields>>;
-  /** The paths of the services in the document: empty for a file that is one service. */
+  /** The paths of the services within the document. The path is empty if the whole file is one service. */
   readonly servicePaths: readonly string[];
 }
 
@@ -44,7 +46,7 @@ const includedFields = { upstreams, routes, services, policies };
 
 const includesMax = 100;
 
-/** Reads and checks a gateway file. Throws a `ConfigError` with the line and column of each mistake. */
+/** Reads and checks a gateway file. Throws a `ConfigError` with the line and column of each error. */
 export function readGatewayFile(file: string, options: ReadOptions = {}): GatewayConfig {
   let content: string;
   try {
@@ -55,7 +57,7 @@ export function readGatewayFile(file: string, options: ReadOptions = {}): Gatewa
   return parseGateway(content, { ...options, file });
 }
 
-/** Checks the text of a gateway file. Throws a `ConfigError` with the line and column of each mistake. */
+/** Checks the text of a gateway file. Throws a `ConfigError` with the line and column of each error. */
 export function parseGateway(content: string, options: ParseOptions = {}): GatewayConfig {
   const { file = 'gateway.yaml', environment = process.env } = options;
   const readFile = options.readFile ?? ((name: string) => readFileSync(name, 'utf8'));
@@ -95,7 +97,7 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   const { policyFile } = main.settings;
   const policyText = policyFile === undefined ? undefined : read('policyFile', policyFile);
   if (policyText !== undefined) {
-    // Several routes may use one policy, each with a state of its own, so its name is left out.
+    // Leave the name out: several routes may use one policy, and each route has its own state.
     for (const [name, { name: _, ...document }] of parsePolicies(policyText, path.join(folder, policyFile!)))
       if (!named.has(name)) named.set(name, document);
   }
@@ -105,7 +107,7 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   return config;
 }
 
-/** Collects what is wrong between fields and between files. */
+/** Collects errors that concern several fields or several files. */
 export class Problems {
   readonly #found: { readonly file: string; readonly problem: Problem }[] = [];
 
@@ -113,7 +115,10 @@ export class Problems {
     this.#found.push({ file: source.file, problem: source.problemAt(at, message) });
   }
 
-  /** Throws the problems of the first file that has any: an error names one file. */
+  /**
+   * Throws a `ConfigError` if there are problems. It can name only one file, so it contains the problems of
+   * the first file that has any.
+   */
   throwIfAny(): void {
     const file = this.#found[0]?.file;
     if (file === undefined) return;
@@ -124,7 +129,7 @@ export class Problems {
   }
 }
 
-/** Reads one file by itself: places of variables, unknown and wrong fields. */
+/** Reads one file and checks it on its own: its variables, and unknown or wrong fields. */
 function readOne(content: string, file: string, table: Table, environment: Environment): ReadFile {
   const source = readDocument(content, file);
   const problems = new Problems();

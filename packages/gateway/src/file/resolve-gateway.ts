@@ -20,7 +20,7 @@ import { adminOf, listenOf } from './resolve-listeners.ts';
 
 type Settings = ReadFile['settings'];
 
-/** An upstream or a route, with the place where it was written. */
+/** An upstream or a route, with its position in the file. */
 interface Placed<T> {
   readonly source: SourceDocument;
   readonly path: string;
@@ -35,7 +35,10 @@ interface Context {
 
 const instancesMax = 1000;
 
-/** Turns checked files into a configuration: names are resolved, defaults and blocks of upstreams are inherited. */
+/**
+ * Converts checked files to a configuration: resolves names, fills in defaults, and inherits blocks of
+ * upstreams.
+ */
 export function resolveGateway(
   files: readonly ReadFile[],
   policies: ReadonlyMap<string, PolicySpec>,
@@ -43,7 +46,7 @@ export function resolveGateway(
   readText: Context['readText'],
 ): GatewayConfig {
   const main = files[0]!;
-  // A file that is one service alone has none of these fields, so their defaults are read here.
+  // A file that is a single service has none of these fields, so fill in their defaults.
   const settings: Settings = { ...readTable(gatewayFields, {}), ...main.settings };
   const context: Context = { problems, policies, readText };
   const defaults = settings.defaults ?? {};
@@ -120,7 +123,7 @@ function routesIn({ source, settings, servicePaths }: ReadFile): Placed<ReadRout
   ];
 }
 
-/** Makes the policy of a route. Undefined: something was wrong, and a problem was added. */
+/** Builds the policy of a route. Undefined: there was an error, and it was added to `problems`. */
 function attemptsIn(
   placed: Placed<unknown>,
   own: ReadProtections,
@@ -246,7 +249,10 @@ function routeConfig(
   };
 }
 
-/** Idempotency keys belong to one place, so a route that has none of its own takes those of its upstream. */
+/**
+ * Builds the protections of a route or an upstream. Only `idempotency` is inherited, because a request must
+ * have its key checked only once.
+ */
 function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefined): Protections {
   const { rateLimiting, bulkhead, shedding } = own;
   const idempotency = own.idempotency !== undefined ? own.idempotency : upstream?.idempotency;
@@ -316,7 +322,9 @@ interface PlacedRoute extends Placed<ReadRoute> {
   readonly config: RouteConfig;
 }
 
-/** What routes have against each other: names, the same requests, fallbacks in a circle. */
+/**
+ * Checks routes against each other: duplicate names, routes for the same requests, and circular fallbacks.
+ */
 function checkRoutes(routes: readonly PlacedRoute[], problems: Problems): void {
   const seen = new Map<string, string>();
   const named = new Map<string, RouteConfig>();
@@ -353,7 +361,7 @@ function checkRoutes(routes: readonly PlacedRoute[], problems: Problems): void {
   }
 }
 
-/** The end of a sentence about a name that does not exist. */
+/** The end of an error message about an unknown name: a suggestion, or nothing. */
 function meant(given: string, known: Iterable<string>): string {
   const names = Object.fromEntries([...known].map((name) => [name, true]));
   const nearest = unknownField(names, given, given).meant;

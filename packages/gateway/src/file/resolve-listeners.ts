@@ -10,7 +10,7 @@ type ListenSettings = Extract<NonNullable<Settings['listen']>, { readonly maxHea
 
 const listenShape = gatewayFields.listen.of![1]!;
 
-/** Where clients connect to, with the contents of certificates and keys. */
+/** Returns the listener settings, with the contents of certificate and key files. */
 export function listenOf(
   { listen }: Settings,
   source: SourceDocument,

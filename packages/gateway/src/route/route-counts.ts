@@ -1,15 +1,18 @@
-/** Upper bounds of the durations that are counted, in seconds. */
+/** The bounds of the duration histogram, in seconds. */
 export const durationBounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** What has happened to the requests of one route. Plain numbers, so that counting costs next to nothing. */
+/** Counters for the requests of one route. They are plain numbers, so that counting is cheap. */
 export class RouteCounts {
-  /** By the first digit of the status: index 2 are the 2xx. Index 0 are requests that the client gave up. */
+  /**
+   * Responses by the first digit of the status: index 2 counts 2xx. Index 0 counts requests that the client
+   * aborted.
+   */
   readonly statuses: number[] = [0, 0, 0, 0, 0, 0];
-  /** Attempts beyond the first. */
+  /** The number of attempts after the first of each request. */
   retries = 0;
-  /** Requests that were refused before the upstream was called. */
+  /** The number of requests that were rejected before they were sent to the upstream. */
   refused = 0;
   fallbacks = 0;
   inFlight = 0;

@@ -14,15 +14,15 @@ import { fnv1a } from 'holdfast';
 import type { FallbackConfig, Protections, RouteConfig } from '../file/gateway-config.ts';
 import { headOf } from '../proxy/request-head.ts';
 
-/** Stores that protections use; undefined: in memory, for this process alone. */
+/** Stores that protections use. Undefined `rateLimits`: limits are counted in the memory of this process. */
 export interface Stores {
   readonly ledger: Ledger<never>;
   readonly rateLimits: RateLimits | undefined;
 }
 
 /**
- * Makes the protections of routes and upstreams. A protection whose settings did not change keeps its state over a
- * reload: limits that are used up stay used up, and permits stay taken.
+ * Creates the protections of routes and upstreams. After a reload, a protection with unchanged settings keeps
+ * its state, so its counts do not start again at 0.
  */
 export class RouteParts {
   readonly #stores: Stores;
@@ -38,7 +38,9 @@ export class RouteParts {
     this.#made = before ? new Map(before.#used) : new Map();
   }
 
-  /** The protections in front of a route: its own, and those that it shares with the other routes of its upstream. */
+  /**
+   * Returns the protections of a route: its own, and those that it shares with all routes of its upstream.
+   */
   partsFor(route: RouteConfig, upstream: Protections): Part[] {
     const { protections, fallback } = route;
     const own = `route ${route.name}`;
@@ -53,7 +55,7 @@ export class RouteParts {
     ];
   }
 
-  /** The parts in use, by the name of their owner and kind. */
+  /** The protections in use, by owner and kind. */
   get parts(): ReadonlyMap<string, Part> {
     return this.#used;
   }
@@ -63,7 +65,7 @@ export class RouteParts {
     if (rateLimiting) {
       const { requestsPerSecond, burstSize, key, reportOnly } = rateLimiting;
       const { rateLimits } = this.#stores;
-      // Without a shared store each worker enforces its share of the limit.
+      // Without a shared store, each worker enforces an equal part of the limit.
       const share = rateLimits ? 1 : this.#workers;
       parts.push(
         this.#part(`${owner} rateLimiting`, [rateLimiting, share], () =>
@@ -147,12 +149,15 @@ function priorityOf({ native }: Exchange): RouteConfig['priority'] {
   return head.priority ?? head.route!.config.priority;
 }
 
-/** The name of a limit, in `RateLimit` headers and in a shared store. */
+/** The name of a rate limit in the `RateLimit` headers and in a shared store. */
 function limitName(owner: string): string {
   return `${owner.replace(/[^\w.-]+/g, '-').slice(0, 48)}-${fnv1a(owner).toString(36)}`;
 }
 
-/** Whom a limit counts. Undefined: the address of the client. */
+/**
+ * Returns the function that identifies the caller for a rate limit. If it returns undefined, the client's
+ * address is used.
+ */
 function callerKey(key: string): (exchange: Exchange) => string | undefined {
   if (key === 'all') return () => 'all';
   const name = key.slice('header:'.length);

@@ -4,22 +4,23 @@ export interface Matched {
   readonly config: { readonly match: MatchConfig };
 }
 
-/** No route has this path. */
+/** `find` returns this if no route has the path. */
 export const NOT_FOUND = 404;
-/** A route has this path, but not with this method. */
+/** `find` returns this if a route has the path, but not for this method. */
 export const NOT_ALLOWED = 405;
 
 /**
- * Finds the route of a request. The most specific route is taken, whatever the order of the file: an exact host before
- * `*.example.com` before every host, an exact path before the longest prefix, a route with methods before one for all
- * methods. A prefix ends at a slash: `/orders` matches `/orders/1` and not `/ordersX`.
+ * Finds the route of a request. The most specific route is taken, in whatever order the file has them: an
+ * exact host before `*.example.com` before every host, an exact path before the longest prefix, a route with
+ * methods before one for all methods. A prefix ends at a slash: `/orders` matches `/orders/1` but not
+ * `/ordersX`.
  */
 export class RouteTable<R extends Matched> {
   readonly #hosts = new Map<string, PathTable<R>>();
-  /** Suffixes such as `.example.com`, the longest first. */
+  /** Tables for host suffixes such as `.example.com`, the longest suffix first. */
   readonly #suffixes: [suffix: string, table: PathTable<R>][] = [];
   readonly #every = new PathTable<R>();
-  /** Whether any route names a host. If not, the host of a request is not looked at. */
+  /** True if a route names a host. Otherwise the host of a request is not read. */
   readonly needsHost: boolean;
 
   constructor(routes: readonly R[]) {
@@ -32,7 +33,7 @@ export class RouteTable<R extends Matched> {
     this.needsHost = this.#hosts.size > 0 || this.#suffixes.length > 0;
   }
 
-  /** `host` is in lower case and without a port. */
+  /** Finds the route of a request. `host` must be in lower case and without a port. */
   find(host: string, path: string, method: string): R | typeof NOT_FOUND | typeof NOT_ALLOWED {
     let missing: typeof NOT_FOUND | typeof NOT_ALLOWED = NOT_FOUND;
     if (this.needsHost) {
@@ -75,7 +76,7 @@ class PathTable<R extends Matched> {
   add(route: R): void {
     const { path, isExact, methods } = route.config.match;
     const table = isExact ? this.#exact : this.#prefixes;
-    // `/orders/` and `/orders` are the same prefix.
+    // `/orders/` and `/orders` mean the same prefix.
     const key = isExact || path === '/' ? path : path.replace(/\/$/, '');
     let byMethod = table.get(key);
     if (!byMethod) {

@@ -11,17 +11,17 @@ import { spread } from '../upstream/balancer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { RouteCounts } from './route-counts.ts';
 
-/** A route in use: its upstream, its policy, and how its requests are rewritten. */
+/** A route in use: its upstream and its policy, and how its requests are changed. */
 export class Route {
   readonly config: RouteConfig;
   readonly upstream: Upstream;
   readonly policy: AttemptPolicy;
   readonly counts: RouteCounts;
-  /** Enters the protections of the route, then passes the request on. */
+  /** Passes a request through the protections of the route, and then to the upstream. */
   handle!: (head: RequestHead, response: ServerResponse) => void;
-  /** The route that stands in for this one. */
+  /** The route that gets the request if this one fails. */
   fallbackRoute: Route | undefined = undefined;
-  /** The route has protections that stand before the upstream. */
+  /** True: requests must pass protections before they are sent to the upstream. */
   isGuarded = false;
   readonly isHashed: boolean;
   readonly #announces: boolean;
@@ -38,7 +38,7 @@ export class Route {
     this.#setNames = new Set([...Object.keys(set), ...remove]);
   }
 
-  /** The path for the upstream, with the query. */
+  /** Returns the path that is sent to the upstream, with the query. */
   pathOf({ url }: RequestHead): string {
     const { rewrite, match } = this.config;
     if (rewrite === undefined) return url;
@@ -54,7 +54,10 @@ export class Route {
     return spread(fnv1a(on === 'path' ? head.path : (head.header(on.slice(7)) ?? head.client)));
   }
 
-  /** All headers for the upstream: those of the client that may pass, where the request came from, and its id. */
+  /**
+   * Returns all headers for the upstream: the client's headers that may be passed on, `X-Forwarded-*` and
+   * similar headers, and the request id.
+   */
   requestHeaders(head: RequestHead, isStreamed: boolean): string[] {
     const headers = head.headers.slice();
     const { set } = this.config.requestHeaders;
@@ -69,7 +72,7 @@ export class Route {
     const proto = (head.request.socket as { encrypted?: boolean }).encrypted ? 'https' : 'http';
     if (!head.isTrusted || head.header('x-forwarded-proto') === undefined)
       headers.push('x-forwarded-proto', proto);
-    // Otherwise `Host` says it already.
+    // Needed only if the route changes `Host`; otherwise `Host` has the same value.
     if (names.has('host') && (!head.isTrusted || head.header('x-forwarded-host') === undefined))
       headers.push('x-forwarded-host', head.host);
     if (head.forwarded !== undefined)
@@ -83,7 +86,10 @@ export class Route {
     return headers;
   }
 
-  /** The value of the header `Holdfast` of an attempt: how long the caller waits, and that the gateway retries. */
+  /**
+   * The value of the `Holdfast` header of an attempt. It says how long the caller waits, and whether the
+   * gateway retries.
+   */
   announcement(
     { method, idempotencyKey }: RequestHead,
     { attempt, patienceEndsAt, startedAt }: GuardedAttempt,
@@ -97,11 +103,11 @@ export class Route {
     });
   }
 
-  /** Headers that the gateway adds to a response, names and values in turn. */
+  /** Headers that the gateway adds to a response, as a flat list: name, value, name, value. */
   ownHeaders(proxied: ProxiedRequest, recorder: RequestRecorder): string[] {
     const { head } = proxied;
     const own = ['x-request-id', head.requestId];
-    // A client that has not sent its whole body may not send another request on this connection.
+    // If the client has not sent its whole body, it must not send another request on this connection.
     if (recorder.isDraining || (head.hasBody && !head.request.complete)) own.push('connection', 'close');
     if (recorder.serverTiming) {
       const tookMs = (proxied.respondedAt || proxied.startedAt) - proxied.startedAt;
@@ -111,7 +117,7 @@ export class Route {
   }
 }
 
-/** An address as RFC 7239 writes it. */
+/** Formats an address as RFC 7239 requires. */
 function nodeName(address: string): string {
   return address.includes(':') ? `"[${address}]"` : address;
 }

@@ -30,8 +30,8 @@ import { Balancer, type Member, type Share } from './balancer.ts';
 import type { Instance } from './instance.ts';
 
 /**
- * A core policy whose targets are the instances of an upstream. Core keeps a breaker, a latency and a health for each
- * instance and a retry budget for all; the balancer chooses among them.
+ * A policy of the package `holdfast` whose targets are the instances of an upstream. It keeps a breaker, the
+ * latency and the health of each instance, and one retry budget for all. The balancer selects the instance.
  */
 export class AttemptPolicy {
   readonly name: string;
@@ -40,9 +40,11 @@ export class AttemptPolicy {
   /** The state that all instances share, such as the retry budget. */
   pool!: Target;
   balancer: Balancer;
-  /** The names of the instances that get requests. */
+  /** The names of the instances that can get requests. */
   targets: readonly string[] = [];
-  /** The name of the state that all instances share. It stays the same when instances come and go. */
+  /**
+   * The key of the state that all instances share. It must not change when instances are added or removed.
+   */
   readonly #poolName: readonly [upstream: string];
   readonly #random: Random;
   readonly #members = new Map<Instance, Member>();
@@ -71,7 +73,8 @@ export class AttemptPolicy {
           );
       },
     });
-    // The parts of `policy` but those that replace the result of a call, and with the balancer of the gateway.
+    // All parts of `policy()` except those that replace the result of a call, and with the gateway's own
+    // balancer.
     const define = definePolicy([
       ...[retry, timeout, budget, breaker, bulkhead, limiter, throttle, hedge, choice, notices, registry],
       balance,
@@ -85,7 +88,7 @@ export class AttemptPolicy {
     return this.policy.plan;
   }
 
-  /** Takes a changed document over. Breakers, budgets and latencies are kept. */
+  /** Applies a changed configuration. Breakers, budgets and latencies keep their state. */
   update(config: AttemptsConfig, upstream: UpstreamConfig): void {
     this.config = config;
     this.balancer = balancerOf(upstream, this.#random);
@@ -95,13 +98,16 @@ export class AttemptPolicy {
     this.#instances.clear();
   }
 
-  /** Removes the policy from core's registry. */
+  /** Removes the policy from the registry of `holdfast`: a policy without a name is not registered. */
   close(): void {
     const { name: _, ...spec } = this.policy.spec as PolicySpec;
     this.policy.update(spec);
   }
 
-  /** The state of an instance in this policy. `shared` is another policy whose breakers and health are used. */
+  /**
+   * Returns the state of an instance in this policy. `shared`: use the breakers and the health of this other
+   * policy.
+   */
   memberOf(instance: Instance, shared: AttemptPolicy | undefined): Member {
     const known = this.#members.get(instance);
     if (known) return known;
@@ -116,7 +122,7 @@ export class AttemptPolicy {
     return member;
   }
 
-  /** Replaces the instances that get requests. */
+  /** Replaces the list of instances that can get requests. */
   setShares(shares: readonly Share[]): void {
     this.targets = shares.map(({ member }) => member.name!);
     this.balancer.setShares(shares);

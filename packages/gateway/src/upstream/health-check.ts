@@ -2,10 +2,13 @@ import { type Clock, type Random, Timer } from 'holdfast';
 import type { HealthCheckConfig } from '../file/gateway-config.ts';
 import type { Instance } from './instance.ts';
 
-/** Each interval is up to this share shorter or longer, so that gateways do not check in step. */
+/**
+ * Each interval is randomly up to this share shorter or longer, so that several gateways do not check at the
+ * same time.
+ */
 const jitter = 0.1;
 
-/** Asks an instance again and again whether it works. */
+/** Checks an instance at regular intervals by a request. */
 export class HealthCheck {
   readonly #instance: Instance;
   readonly #config: HealthCheckConfig;
@@ -33,7 +36,7 @@ export class HealthCheck {
     this.#timeout = new Timer(clock, () =>
       this.#abort?.abort(new Error(`no answer within ${config.timeoutMs} ms`)),
     );
-    // The first checks are spread over one interval.
+    // Delay the first check by a random time, so that the instances are not all checked at once.
     this.#timer.setIn(random() * Math.min(1000, config.intervalMs));
   }
 

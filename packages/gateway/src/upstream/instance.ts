@@ -1,20 +1,26 @@
 import { Pool } from 'undici';
 import type { InstanceConfig, UpstreamConfig } from '../file/gateway-config.ts';
 
-/** One server of an upstream, with its connections. */
+/** One server of an upstream, with its connection pool. */
 export class Instance {
-  /** `http://10.0.0.1:3000`, or with the address that a host name was resolved to: `http://orders:80 (10.0.0.1)`. */
+  /**
+   * The URL, such as `http://10.0.0.1:3000`. For a host name, also its resolved address: `http://orders:80
+   * (10.0.0.1)`.
+   */
   readonly name: string;
   readonly url: string;
   readonly pool: Pool;
-  /** The host name that a TLS certificate must be for; undefined without TLS. */
+  /** The host name that the TLS certificate must have; undefined without TLS. */
   readonly servername: string | undefined;
   weight: number;
   zone: string | undefined;
-  /** What the active health check says. An instance that was never checked counts as healthy. */
+  /** The result of the health check. An instance without a check counts as healthy. */
   isHealthy = true;
   isDraining = false;
-  /** When the instance began to get requests, or began again after it had recovered; for the slow start. */
+  /**
+   * When the instance first got requests, or got them again after it recovered. The slow start is counted
+   * from here.
+   */
   startedAt: number;
   failedChecks = 0;
   passedChecks = 0;
@@ -38,7 +44,8 @@ export class Instance {
     this.pool = new Pool(config.url, {
       connections: upstream.connectionsMax,
       pipelining: 1,
-      // Shorter than the keep-alive time of most servers: a request fails if the server is just closing the connection.
+      // This is shorter than the keep-alive time of most servers. A request fails if the server closes the
+      // connection at the same moment.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 600_000,
       headersTimeout: 0,
@@ -56,7 +63,7 @@ export class Instance {
     });
   }
 
-  /** Closes the connections when the requests in flight have ended. */
+  /** Closes the connections after the requests in flight have ended. */
   close(): Promise<void> {
     return this.pool.close();
   }
@@ -72,7 +79,7 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-/** A replacement of `dns.lookup` that always gives one address. */
+/** Returns a replacement for `dns.lookup` that always returns this address. */
 function lookupOf(address: string) {
   const family = address.includes(':') ? 6 : 4;
   return (_host: string, options: { all?: boolean }, callback: LookupCallback) => {

@@ -11,21 +11,24 @@ export interface UpstreamEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly zone: string | undefined;
-  /** Put before the names of policies in core's registry. */
+  /** The prefix for names of policies in the registry of `holdfast`. */
   readonly prefix: string;
-  /** Resolves a host name to all its addresses; the resolver of the system by default. */
+  /** Resolves a host name to all its addresses. Default: the resolver of the system. */
   readonly resolve?: ((host: string) => Promise<readonly string[]>) | undefined;
 }
 
-/** Shares are multiplied by this number, so that an instance in its slow start can have a fraction of its weight. */
+/**
+ * Weights are multiplied by this number, so that an instance in its slow start can have a fraction of its
+ * weight.
+ */
 const shareUnits = 10;
-/** How often the shares change during a slow start. */
+/** How often the weights are computed again during a slow start. */
 const warmingMs = 1000;
-/** The most addresses of one host name that become instances, and the most instances of all names together. */
+/** The most addresses of one host name that become instances, and the most instances of one upstream. */
 const addressesMax = 100;
 const instancesMax = 1000;
 
-/** The instances of one upstream, their health, and the policies of the routes that lead to it. */
+/** One upstream: its instances, their health, and the policies of the routes that lead to it. */
 export class Upstream {
   config: UpstreamConfig;
   readonly base: AttemptPolicy;
@@ -63,7 +66,9 @@ export class Upstream {
     return [this.base, ...this.#own.values()];
   }
 
-  /** The policy for a route: the upstream's, or one of its own if the route says something else. */
+  /**
+   * Returns the policy for a route: that of the upstream, or one of its own if the route has own settings.
+   */
   policyFor(route: RouteConfig): AttemptPolicy {
     if (!route.attempts.isOwn) return this.base;
     const known = this.#own.get(route.name);
@@ -76,7 +81,7 @@ export class Upstream {
     return made;
   }
 
-  /** Takes a new configuration over. Connections, breakers and health of the instances that stay are kept. */
+  /** Applies a new configuration. Instances that stay keep their connections, breakers and health. */
   update(config: UpstreamConfig, routes: readonly RouteConfig[], zone: string | undefined): void {
     const before = this.config;
     this.#zone = zone;
@@ -93,7 +98,7 @@ export class Upstream {
         this.#own.delete(name);
       }
     }
-    // Connections are made anew only if something about them has changed.
+    // Open new connections only if settings of connections have changed.
     const isSameTransport = transportOf(before) === transportOf(config);
     const areSameChecks = JSON.stringify(before.healthCheck) === JSON.stringify(config.healthCheck);
     this.#setInstances(isSameTransport, areSameChecks);
@@ -101,7 +106,7 @@ export class Upstream {
     void this.resolve();
   }
 
-  /** Stops or resumes sending requests to an instance. Requests in flight end normally. */
+  /** Stops or resumes sending requests to an instance. Requests in flight are not affected. */
   drain(name: string, isDraining: boolean): boolean {
     const found = this.#instances.filter((each) => each.name === name || each.url === name);
     for (const instance of found) {
@@ -114,7 +119,7 @@ export class Upstream {
     return found.length > 0;
   }
 
-  /** Resolves host names. If that fails, the addresses from before stay in use. */
+  /** Resolves the host names of instances. If that fails, the known addresses stay in use. */
   async resolve(): Promise<void> {
     const { resolveEveryMs } = this.config;
     if (resolveEveryMs === Infinity || this.#isClosed) return;
@@ -129,7 +134,8 @@ export class Upstream {
           this.#addresses.set(host, found);
           hasChanged = true;
         } catch {
-          // The name server does not answer or does not know the name. The next connection attempt will tell clients.
+          // The name server did not answer, or does not know the name. Requests will fail when they connect,
+          // and report the error.
         }
       }),
     );
@@ -138,7 +144,7 @@ export class Upstream {
     this.#resolveTimer.setIn(resolveEveryMs);
   }
 
-  /** Works out anew which instances get requests, and how many. */
+  /** Computes again which instances get requests, and with which weights. */
   refresh(): void {
     const shares = this.#shares();
     for (const policy of this.policies) {
@@ -149,7 +155,7 @@ export class Upstream {
     }
   }
 
-  /** Closes the connections when the requests in flight have ended; with `isForced` at once. */
+  /** Closes the connections after the requests in flight have ended, or at once with `isForced`. */
   async close(isForced = false): Promise<void> {
     this.#isClosed = true;
     this.#resolveTimer.clear();
@@ -162,8 +168,9 @@ export class Upstream {
   }
 
   /**
-   * The healthy instances; all, if too few are healthy. Within them, those of the gateway's own zone, if enough of
-   * that zone are healthy. Draining instances get nothing unless all are draining.
+   * Selects the instances that get requests: the healthy ones of the gateway's own zone, if enough in that
+   * zone are healthy; else all healthy ones; else, if too few are healthy, all. Draining instances get
+   * requests only if all are draining.
    */
   #shares(): { readonly instance: Instance; readonly weight: number }[] {
     const { panicThreshold, slowStartMs } = this.config;
@@ -179,7 +186,7 @@ export class Upstream {
       chosen = healthyLocal;
     const now = clock.now();
     const isWarm = (instance: Instance) => now - instance.startedAt >= slowStartMs;
-    // If all are new, none has to wait for the others.
+    // If all instances are new, there is no slow start: no other instance could take the traffic.
     const someWarm = slowStartMs > 0 && chosen.some(isWarm);
     if (someWarm && !chosen.every(isWarm)) this.#warmTimer.setIn(warmingMs);
     return chosen.map((instance) => {
@@ -213,7 +220,8 @@ export class Upstream {
       for (const policy of this.policies) policy.forget(removed);
       this.#checks.get(removed)?.stop();
       this.#checks.delete(removed);
-      // Requests in flight end first. A connection that is lost meanwhile is no news to anybody.
+      // The pool waits for requests in flight. Ignore errors of its connections, because the instance is not
+      // used any more.
       removed.close().catch(() => {});
     }
     if (!keepsChecks) {
@@ -232,7 +240,10 @@ export class Upstream {
     this.refresh();
   }
 
-  /** One entry for each instance of this URL; undefined for a URL with an address, or a name not resolved yet. */
+  /**
+   * Returns the resolved addresses of a URL, one for each instance. For an IP address, or a name that is not
+   * resolved yet, it returns a single `undefined`.
+   */
   #addressesOf({ url }: InstanceConfig): readonly (string | undefined)[] {
     const found = this.#addresses.get(hostOf(url));
     return found && this.config.resolveEveryMs < Infinity ? found : [undefined];
@@ -249,7 +260,10 @@ function hostOf(url: string): string {
   return new URL(url).hostname;
 }
 
-/** `localhost` has two addresses on most machines, of which a server usually has one. */
+/**
+ * True if a host must be resolved. `localhost` is not resolved: it usually has two addresses, and a server
+ * listens on only one of them.
+ */
 function isName(host: string): boolean {
   return host !== 'localhost' && isIP(host.replace(/^\[|\]$/g, '')) === 0;
 }

@@ -3,17 +3,21 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type { ListenConfig } from '../file/gateway-config.ts';
 import type { ToWorker } from './worker-messages.ts';
 
-/** The most connections that wait while there is no worker. More are closed. */
+/** While there is no worker, at most this many connections wait. Further ones are closed. */
 const waitingMax = 1024;
 
 /**
- * Accepts the connections of a port, and hands them to workers in turn. A connection stays open here, unread, until its
- * worker says that it has it: if the worker dies before, another one gets it. (With the round robin of `node:cluster` such
- * a connection is never closed, and its client waits for nothing.)
+ * Accepts connections on a port and passes them to the workers in turn. It keeps each connection open,
+ * without reading it, until the worker confirms it. If the worker dies first, another worker gets the
+ * connection. (With the round robin of `node:cluster` the connection would stay open, and its client would
+ * wait for ever.)
  */
 export class Acceptor {
   readonly #server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#hand(socket));
-  /** The worker whose turn it is stands first. Each with the connections that are on their way to it, by id. */
+  /**
+   * The workers, the next one first. For each worker: the connections that were sent to it and are not
+   * confirmed, by id.
+   */
   readonly #workers = new Map<Worker, Map<number, Socket>>();
   readonly #leaving = new Map<Worker, Map<number, Socket>>();
   #waiting: Socket[] = [];
@@ -36,7 +40,7 @@ export class Acceptor {
     for (const socket of waiting) this.#hand(socket);
   }
 
-  /** Hands no more connections to a worker. */
+  /** Sends no more connections to a worker. */
   retire(worker: Worker): void {
     const onTheWay = this.#workers.get(worker);
     if (!onTheWay) return;
@@ -44,15 +48,15 @@ export class Acceptor {
     this.#leaving.set(worker, onTheWay);
   }
 
-  /** A worker has taken over a connection. */
+  /** Called when a worker has confirmed a connection. */
   accepted(worker: Worker, id: number): void {
     const onTheWay = this.#workers.get(worker) ?? this.#leaving.get(worker);
-    // This closes the descriptor of this process alone.
+    // This closes only the copy in this process. The worker has its own.
     onTheWay?.get(id)?.destroy();
     onTheWay?.delete(id);
   }
 
-  /** A worker has ended: what was on its way to it goes to the others. */
+  /** Called when a worker has ended. Its unconfirmed connections go to other workers. */
   gone(worker: Worker): void {
     this.retire(worker);
     const onTheWay = this.#leaving.get(worker);
@@ -60,7 +64,7 @@ export class Acceptor {
     for (const socket of onTheWay?.values() ?? []) this.#hand(socket);
   }
 
-  /** Accepts no more connections. */
+  /** Stops listening, and closes the connections that wait for a worker. */
   close(): void {
     this.#server.close();
     for (const socket of this.#waiting) socket.destroy();
@@ -80,7 +84,7 @@ export class Acceptor {
     const id = ++this.#nextId;
     onTheWay.set(id, socket);
     const message: ToWorker = { kind: 'connection', id };
-    // An error here means that the worker ends, and then `gone` is called.
+    // Ignore errors: they mean that the worker has ended, and then `gone` is called.
     worker.send(message, socket, { keepOpen: true }, () => {});
   }
 }

@@ -5,17 +5,20 @@ import type { ReloadResult } from '../admin/admin-server.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
 import { type ReadOptions, readGatewayFile } from '../file/read-gateway.ts';
 
-/** How often the files are looked at. Looking works on every file system, and through links that are replaced. */
+/**
+ * How often the files are checked for changes. Polling works on every file system, and with symbolic links
+ * that are replaced.
+ */
 const watchMs = 500;
 
-/** Where the configuration comes from, and what came of the last attempt to read it again. */
+/** Reads the configuration, reads it again for a reload, and keeps the result of the last reload. */
 export class ConfigSource {
   config: GatewayConfig;
   lastReload: ReloadResult | null = null;
   readonly #file: string | undefined;
   readonly #options: ReadOptions;
   readonly #clock: Clock;
-  /** The versions of the files that were read last. */
+  /** The versions (time, size, inode) of the files when they were last read. */
   #seen = '';
   #timer: Timer | undefined;
   #pending: Promise<ReloadResult> | undefined;
@@ -29,8 +32,8 @@ export class ConfigSource {
   }
 
   /**
-   * Reads the file again, or takes `given`, and calls `apply`. A file with a mistake changes nothing. Two reloads never
-   * overlap.
+   * Reads the file again, or uses `given`, and calls `apply`. If the file has an error, nothing changes.
+   * Reloads run one after the other.
    */
   reload(
     apply: (config: GatewayConfig) => Promise<void>,
@@ -42,7 +45,7 @@ export class ConfigSource {
     return next;
   }
 
-  /** Calls `changed` when one of the files is not the one that was read last. */
+  /** Calls `changed` when one of the files has changed since it was last read. */
   watch(changed: () => void): void {
     this.unwatch();
     if (this.#file === undefined) return;
@@ -96,7 +99,7 @@ export class ConfigSource {
   }
 }
 
-/** Changes when the file is written or replaced. */
+/** Returns a text that changes when the file is written or replaced. */
 function versionOf(file: string): string {
   try {
     const { mtimeMs, size, ino } = statSync(file);
@@ -106,7 +109,7 @@ function versionOf(file: string): string {
   }
 }
 
-/** What belongs to the process and its sockets changes only with a restart. */
+/** Throws if a setting has changed that can not change without a restart, such as the port. */
 function assertReloadable(before: GatewayConfig, next: GatewayConfig): void {
   const fixed = ({
     listen: { tls, trustedProxies: _, ...listen },

@@ -9,7 +9,7 @@ import { Acceptor } from './acceptor.ts';
 import type { RunningParts } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** A worker that dies sooner than this after its start is replaced only after this time. */
+/** If a worker dies within this time after its start, wait for this time before it is replaced. */
 const restartMs = 1000;
 /** How long a worker may take to answer a command. */
 const answerMs = 5000;
@@ -18,25 +18,28 @@ interface Member {
   readonly worker: Worker;
   readonly startedAt: number;
   readonly pending: Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>;
-  /** It was told to end, so it is not replaced when it does. */
+  /** True: the worker was told to stop, so it is not replaced when it ends. */
   isLeaving: boolean;
   cutOff: number;
 }
 
-/** A worker ended, or did not answer in time. Its place is taken by another one. */
+/** The error code if a worker has ended, or did not answer in time. It is replaced by a new worker. */
 const GONE = 'HOLDFAST_WORKER_GONE';
-/** A worker could not do what it was told. */
+/** The error code if a worker could not execute a command. */
 const REFUSED = 'HOLDFAST_WORKER_REFUSED';
 
-/** Several processes that share one port. A worker that dies is replaced; the others go on. */
+/**
+ * Several worker processes that share one port. If a worker dies, it is replaced, and the others are not
+ * affected.
+ */
 export class Fleet implements RunningParts {
   isDraining = false;
   address!: AddressInfo;
   readonly #acceptor = new Acceptor();
   readonly #members = new Set<Member>();
-  /** Workers that are not ready yet. */
+  /** Workers that have started but are not ready yet. */
   readonly #starting = new Set<Member>();
-  /** Forced breakers and draining instances: a new worker has to know them, too. */
+  /** Commands that force breakers or drain instances. They are sent to each new worker, too. */
   readonly #standing = new Map<string, Command>();
   readonly #workers: number;
   readonly #prefix: string | undefined;
@@ -54,7 +57,7 @@ export class Fleet implements RunningParts {
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     cluster.setupPrimary({
       exec: fileURLToPath(new URL(`./worker-process.${extension}`, import.meta.url)),
-      // A configuration has numbers such as Infinity, which JSON does not have.
+      // The default is JSON, which can not transfer numbers such as Infinity.
       serialization: 'advanced',
     });
     try {
@@ -67,7 +70,10 @@ export class Fleet implements RunningParts {
     return fleet;
   }
 
-  /** Asks all workers. One that ends meanwhile has no answer; one that refuses makes the whole fail. */
+  /**
+   * Sends a command to all workers and returns their answers. A worker that ends meanwhile is left out. If a
+   * worker reports an error, the whole call fails.
+   */
   async ask<K extends Command['kind']>(
     command: Extract<Command, { kind: K }>,
   ): Promise<readonly Answers[K][]> {
@@ -79,7 +85,7 @@ export class Fleet implements RunningParts {
     return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value as Answers[K]] : []));
   }
 
-  /** If one worker refuses the configuration, all go back to the one before. */
+  /** Applies a configuration in all workers. If one worker rejects it, all workers return to the old one. */
   async reload(config: GatewayConfig): Promise<void> {
     const before = this.#config;
     this.#config = config;
@@ -92,7 +98,10 @@ export class Fleet implements RunningParts {
     }
   }
 
-  /** Replaces the workers one by one. Each new one serves before an old one drains, so no request fails. */
+  /**
+   * Replaces the workers one by one. An old worker is stopped only when its successor is ready, so no request
+   * fails.
+   */
   async restart(): Promise<void> {
     for (const member of [...this.#members]) {
       if (this.isDraining) return;
@@ -105,12 +114,12 @@ export class Fleet implements RunningParts {
   async drain(): Promise<number> {
     this.isDraining = true;
     const members = [...this.#members];
-    // A worker that is not ready yet has no request, and would outlive the others.
+    // Kill workers that are still starting: they have no requests, and would stay alive after the others.
     const ended = Promise.all([
       ...members.map((member) => this.#stop(member)),
       ...[...this.#starting].map(kill),
     ]);
-    // Workers serve new connections for this time, because load balancers may not know yet.
+    // Accept new connections for this time, because load balancers may not know of the shutdown yet.
     await Promise.race([ended, sleep(systemClock, this.#config.shutdown.delayMs)]);
     this.#acceptor.close();
     await ended;
@@ -167,9 +176,10 @@ export class Fleet implements RunningParts {
   }
 
   async #replace({ startedAt }: Member): Promise<void> {
-    // A worker that cannot start must not be started again and again without a pause.
+    // Wait if the worker died at once. Otherwise a worker that can not start would be started without a
+    // pause.
     if (systemClock.now() - startedAt < restartMs) await sleep(systemClock, restartMs);
-    // If the new worker fails, its own exit starts the next one.
+    // Ignore errors: if the new worker fails, its `exit` event starts the next one.
     if (!this.isDraining) await this.#startWorker().catch(() => {});
   }
 

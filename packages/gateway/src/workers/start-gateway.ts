@@ -16,31 +16,31 @@ import { Fleet } from './fleet.ts';
 import { openStores } from './open-stores.ts';
 import { startTracing } from './tracing.ts';
 
-/** The options of `startGateway`. The file says the rest. */
+/** The options of `startGateway`. All other settings are in the gateway file. */
 export interface GatewayOptions {
-  /** The values of `${NAME}` in the file. Default: the environment of the process. */
+  /** The values of variables such as `${NAME}` in the file. Default: the environment of the process. */
   readonly environment?: Environment | undefined;
-  /** Overrides the number of workers of the file. Default: that of the file. */
+  /** Overrides the number of workers in the file. Default: that of the file. */
   readonly workers?: number | undefined;
-  /** Reloads when a file changes. Default: `false`. */
+  /** True: the gateway reloads when a file changes. Default: `false`. */
   readonly watch?: boolean | undefined;
-  /** SIGHUP reloads; SIGTERM and SIGINT drain and close. Default: `false`. */
+  /** True: SIGHUP reloads; SIGTERM and SIGINT drain and close. Default: `false`. */
   readonly signals?: boolean | undefined;
-  /** Called after each reload, for a log. Default: none. */
+  /** Called after each reload, for logging. Default: none. */
   readonly onReload?: ((result: ReloadResult) => void) | undefined;
-  /** Stores that are open already. Only for a gateway with one worker. Default: those that the file names. */
+  /** Stores that are already open. Only for a gateway with one worker. Default: those that the file names. */
   readonly stores?: Partial<Stores> | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for all waits and timeouts. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
   /** Resolves a host name to all its addresses. Default: the resolver of the system. */
   readonly resolve?: ProcessOptions['resolve'];
-  /** Put before the names of policies in core's registry. Default: `gateway/`. */
+  /** The prefix for names of policies in the registry of `holdfast`. Default: `gateway/`. */
   readonly prefix?: string | undefined;
-  /** What moves the bytes: this process and its workers, or an Envoy. Default: `node`. */
+  /** What handles the traffic: this process with its workers, or an Envoy. Default: `node`. */
   readonly dataPlane?: 'node' | 'envoy' | undefined;
-  /** Which Envoy, for `dataPlane: 'envoy'`. Default: one that is started, `envoy` on the path. */
+  /** Which Envoy to use for `dataPlane: 'envoy'`. Default: one that is started, `envoy` on the path. */
   readonly envoy?: EnvoyPlace | undefined;
 }
 
@@ -56,27 +56,30 @@ const optionFields = {
   dataPlane: word('node', 'node', 'envoy'),
 };
 
-/** A gateway that runs. */
+/** A running gateway. */
 export interface Gateway {
-  /** Where clients connect to. */
+  /** The address on which clients connect. */
   readonly address: AddressInfo;
-  /** Where the admin API is; undefined if the file has `admin: false`. */
+  /** The address of the admin API; undefined if the file has `admin: false`. */
   readonly adminAddress: AddressInfo | undefined;
   readonly adminToken: string | undefined;
   readonly config: GatewayConfig;
-  /** Reads the file again, or takes another configuration. What is refused changes nothing. */
+  /** Reads the file again, or applies another configuration. If it is rejected, nothing changes. */
   reload(config?: GatewayConfig): Promise<ReloadResult>;
-  /** Replaces the workers one by one, without a failed request. Rejects if there is only one. */
+  /** Replaces the workers one by one, so that no request fails. Rejects if there is only one worker. */
   restart(): Promise<void>;
-  /** Stops accepting and lets requests in flight end. Resolves with the number of requests that were cut off. */
+  /**
+   * Stops accepting connections and waits for requests in flight. Resolves with the number of requests that
+   * did not end in time.
+   */
   drain(): Promise<number>;
-  /** Drains, then ends everything. */
+  /** Drains, then closes all listeners, connections and stores. */
   close(): Promise<void>;
-  /** The state of each worker. */
+  /** Resolves with the state of each worker. */
   state(): Promise<readonly WorkerState[]>;
 }
 
-/** Starts a gateway from a file or a checked configuration. Throws a `ConfigError` for a file with mistakes. */
+/** Starts a gateway from a file or a checked configuration. Throws a `ConfigError` if the file has errors. */
 export async function startGateway(
   source: string | GatewayConfig,
   options: GatewayOptions = {},
@@ -180,7 +183,7 @@ export async function startGateway(
   };
 }
 
-/** What a single process and a fleet have in common. */
+/** What `SingleProcess`, `Fleet` and `EnvoyDataPlane` have in common. */
 export interface RunningParts {
   readonly address: AddressInfo;
   readonly isDraining: boolean;
@@ -191,13 +194,16 @@ export interface RunningParts {
   close(): Promise<void>;
 }
 
-/** A gateway in this process. */
+/** A gateway that runs in this process. */
 export interface SingleProcess extends RunningParts {
   /** Serves a connection that another process has accepted. */
   accept(socket: Socket): void;
 }
 
-/** Runs a gateway in this process. Workers of a fleet call it, too, with `listens: false`. */
+/**
+ * Runs a gateway in this process. A worker of a fleet calls it with `listens: false`, because the first
+ * process listens.
+ */
 export async function startSingle(
   config: GatewayConfig,
   { listens = true, ...options }: Omit<ProcessOptions, 'stores'> & { readonly listens?: boolean },
@@ -234,7 +240,7 @@ export async function startSingle(
     async reload(next) {
       gateway.reload(next);
       stopTracing?.();
-      // The names of policies may have changed.
+      // Start tracing again, because the names of policies may have changed.
       stopTracing = next.tracing ? await startTracing(gateway) : undefined;
     },
     restart: () =>
@@ -244,7 +250,7 @@ export async function startSingle(
   };
 }
 
-/** The configuration as the admin API shows it. */
+/** Returns the configuration without secrets, for the admin API. */
 function withoutSecrets(config: GatewayConfig): unknown {
   const { admin, listen, stores, upstreams, ...rest } = config;
   const hidden = '(hidden)';

@@ -1,7 +1,7 @@
 import type { Answers, Command } from '../admin/control.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
 
-/** What the first process says to a worker. */
+/** Messages from the first process to a worker. */
 export type ToWorker =
   | {
       readonly kind: 'start';
@@ -10,12 +10,12 @@ export type ToWorker =
       readonly prefix: string | undefined;
     }
   | { readonly kind: 'command'; readonly id: number; readonly command: Command }
-  /** A connection to serve. Its socket comes with the message. */
+  /** A connection to serve. The socket is sent together with the message. */
   | { readonly kind: 'connection'; readonly id: number }
-  /** Drain, then end. */
+  /** The worker must drain and then end. */
   | { readonly kind: 'stop' };
 
-/** What a worker says. */
+/** Messages from a worker to the first process. */
 export type FromWorker =
   | { readonly kind: 'ready' }
   | { readonly kind: 'accepted'; readonly id: number }

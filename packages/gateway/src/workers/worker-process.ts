@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type SingleProcess, startSingle } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** The program of one worker: it does what the first process says. */
+/** The program of a worker process. It executes the messages of the first process. */
 
 const say = (message: FromWorker) => process.send?.(message);
 let running: SingleProcess | undefined;
@@ -12,12 +12,13 @@ async function stop(): Promise<void> {
   const cutOff = (await running?.drain()) ?? 0;
   isDrained = true;
   await running?.close();
-  // The channel is closed when the message is on its way; then nothing keeps the process alive.
+  // Disconnect after the message was sent. Then nothing keeps this process alive, and it ends.
   process.send?.({ kind: 'drained', cutOff } satisfies FromWorker, () => process.disconnect());
 }
 
 function accept(id: number, socket: Socket | undefined): void {
-  // The first process still has the connection, and gives it to another worker when this one has ended.
+  // Do not confirm the connection: the first process keeps it open and passes it to another worker when this
+  // one has ended.
   if (isDrained) {
     socket?.destroy();
     return;
@@ -51,7 +52,8 @@ process.on('message', (message: ToWorker, socket: Socket | undefined) => {
   }
 });
 
-// The first process decides when workers end. Without it, a worker drains by itself.
+// Ignore signals: the first process decides when workers end. If the first process dies, the worker drains
+// and exits.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => {
   void running?.drain().then(() => process.exit());

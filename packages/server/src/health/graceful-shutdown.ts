@@ -13,23 +13,33 @@ import { withTimeout } from './with-timeout.ts';
 
 /** The options of `gracefulShutdown`. */
 export interface GracefulShutdownOptions {
-  /** The part that `health()` returned. Its `/readyz` fails from the start of the shutdown. Default: none. */
+  /**
+   * The part that `health()` returns. Its `/readyz` fails from the beginning of the shutdown. Default: none.
+   */
   health?: HealthPart | undefined;
   /**
-   * How long new requests are still served when the shutdown has begun, so that load balancers notice. Default: `5s`.
+   * How long new requests are still accepted after the shutdown has begun. In this time, load balancers
+   * notice that `/readyz` fails. Default: `5s`.
    */
   drainDelay?: Duration | undefined;
-  /** How long running requests may take after `drainDelay`. Then they are cut off. Default: `25s`. */
+  /**
+   * How long running requests may continue after `drainDelay`. Then their connections are closed. Default:
+   * `25s`.
+   */
   patience?: Duration | undefined;
-  /** The signals of the process that begin the shutdown. Default: `SIGTERM`, `SIGINT`. */
+  /** The signals (sent to the process) that begin the shutdown. Default: `SIGTERM`, `SIGINT`. */
   signals?: NodeJS.Signals | readonly NodeJS.Signals[] | undefined;
-  /** Called when the shutdown begins. The shutdown waits for its promise. Default: none. */
+  /** Called when the shutdown begins. If it returns a promise, the shutdown waits for it. Default: none. */
   before?: (() => unknown) | undefined;
   /**
-   * Called when the server is closed, for example to close stores. The shutdown waits for its promise. Default: none.
+   * Called when the server is closed, for example to close stores. If it returns a promise, the shutdown
+   * waits for it. Default: none.
    */
   after?: (() => unknown) | undefined;
-  /** Whether the process exits after a shutdown by a signal: 0, or 1 if requests were cut off. Default: `true`. */
+  /**
+   * Whether the process exits after a shutdown by a signal. The exit code is 0, or 1 if requests were cut
+   * off. Default: `true`.
+   */
   exit?: boolean | undefined;
 }
 
@@ -43,19 +53,19 @@ export const gracefulShutdownFields = {
   exit: flag(true),
 } satisfies FieldsOf<GracefulShutdownOptions>;
 
-/** Ends a server in an orderly way, once, by a signal or by `shutdown`. */
+/** Shuts a server down once, when a signal arrives or when `shutdown` is called. */
 export interface GracefulShutdown {
-  /** Starts the shutdown, like a process signal. Resolves with the number of requests that were cut off. */
+  /** Starts the shutdown, as a signal does. Resolves with the number of requests that were cut off. */
   shutdown(): Promise<number>;
-  /** Aborts when the shutdown begins. Other loops of this process can use it to stop. */
+  /** Aborts when the shutdown begins. Other loops in this process can use it to stop. */
   readonly signal: AbortSignal;
-  /** Removes the listeners for process signals. */
+  /** Removes the listeners for the signals of the process. */
   dispose(): void;
 }
 
 /**
- * Shuts a server down without failing a request. First `/readyz` fails for `drainDelay`, so that load balancers choose
- * other servers. Then running requests get at most `patience` to finish.
+ * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`, so that load
+ * balancers choose other servers. Then running requests get at most `patience` to finish.
  */
 export function gracefulShutdown(
   given: Server | Http2Server | Http2SecureServer,
@@ -64,7 +74,8 @@ export function gracefulShutdown(
 ): GracefulShutdown {
   const settings = readTable(gracefulShutdownFields, options, 'gracefulShutdown.');
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'gracefulShutdown.');
-  // The servers of HTTP/2 have the same events. They have sessions instead of connections to close.
+  // The servers of HTTP/2 emit the same events, but have no `closeIdleConnections` and `closeAllConnections`.
+  // Their sessions are closed instead.
   const server = given as Server & Partial<Pick<Server, 'closeIdleConnections' | 'closeAllConnections'>>;
   const controller = new AbortController();
   let ending: Promise<number> | undefined;
@@ -75,8 +86,9 @@ export function gracefulShutdown(
   let turn = 0;
 
   /**
-   * Connections that were opened during the drain. They are kept until the server stops listening: if each response
-   * closed its connection, clients would connect anew all the time, also in the moment in which the listener closes.
+   * Connections that were opened after the shutdown began. Their responses get no `connection: close` header
+   * while the server listens. Otherwise, clients would open new connections all the time, also at the moment
+   * when the server stops listening.
    */
   const openedInDrain = new WeakSet<Socket>();
   const connected = (socket: Socket) => {
@@ -86,7 +98,7 @@ export function gracefulShutdown(
     socket.once('close', () => sockets.delete(socket));
   };
   server.on('connection', connected).on('secureConnection', connected);
-  // A TLS connection has two sockets, and only the second socket counts the bytes of requests.
+  // A TLS connection has two sockets (TCP and TLS). Only the TLS socket counts the bytes of requests.
   const isSecure = given instanceof HttpsServer;
   const isHttp1 = isSecure || given instanceof HttpServer;
   if (isHttp1)
@@ -110,8 +122,9 @@ export function gracefulShutdown(
   );
 
   /**
-   * Stops listening after a short turn of the event loop in which no connection arrived. The system resets connections
-   * that wait to be accepted, and in a long turn some may have arrived.
+   * Stops listening after a short iteration of the event loop in which no connection arrived. Connections
+   * that are not accepted yet are reset by the operating system, and more of them may arrive in a long
+   * iteration.
    */
   async function stopListening(): Promise<{ closed: Promise<void> }> {
     const startedAt = clock.now();
@@ -122,12 +135,13 @@ export function gracefulShutdown(
       await new Promise<void>(later);
       tookMs = clock.now() - endsAt;
       endsAt += tookMs;
-      // A busy server may have no turn that is short. So the longer it takes, the longer a turn may be.
+      // A busy server may never have a short iteration. So the accepted length grows with the time waited.
     } while (
       (lastConnectedIn === turn || tookMs > (endsAt - startedAt) / 1000) &&
       endsAt - startedAt < settleMaxMs
     );
-    // `close` of an HTTP server would also close connections on which a request is just arriving.
+    // Call `close` of `net.Server`, because `close` of an HTTP server would also close connections on which a
+    // request is just arriving.
     return { closed: new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve())) };
   }
 
@@ -139,14 +153,16 @@ export function gracefulShutdown(
     await sleep(clock, settings.drainDelay);
     const { closed } = await stopListening();
     for (const response of running) announceClose(response);
-    // An HTTP/2 client can finish its running requests. For new requests it opens a session to another server.
+    // An HTTP/2 client can finish its running requests on a closing session. For new requests, it opens a
+    // session to another server.
     for (const session of sessions) session.close();
     if (!isHttp1) server.closeIdleConnections?.();
     const closing = closeQuiet(clock, quiet);
     await withTimeout(clock, settings.patience, closed);
     closing.clear();
     const cutOff = running.size;
-    // Ends the checks of the server, and all connections but upgraded ones, such as WebSockets.
+    // Ends the server's internal timers. The next two lines close the remaining connections, also upgraded
+    // ones such as WebSockets.
     server.close();
     server.closeAllConnections?.();
     for (const socket of sockets) socket.destroy();
@@ -182,15 +198,18 @@ export function gracefulShutdown(
   };
 }
 
-/** While connections keep arriving without a pause, the server listens for at most this time more. */
+/** If new connections arrive all the time, the server stops listening after this time (ms) nevertheless. */
 const settleMaxMs = 1000;
 
-/** Asks the client to send no other request on this connection. HTTP/2 forbids the header; its sessions are closed. */
+/**
+ * Asks the client to send no other request on this connection. HTTP/2 forbids this header, so HTTP/2 sessions
+ * are closed instead.
+ */
 function announceClose(response: ServerResponse | Http2ServerResponse): void {
   if (!('stream' in response) && !response.headersSent) response.setHeader('connection', 'close');
 }
 
-/** Closes quiet connections again and again, until the timer is cleared. */
+/** Closes connections without requests repeatedly, until the returned timer is cleared. */
 function closeQuiet(clock: Clock, quiet: QuietConnections): Timer {
   const timer = new Timer(clock, () => timer.setIn(quiet.close()));
   timer.setIn(0);

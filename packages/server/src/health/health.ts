@@ -21,27 +21,36 @@ import { LocalLimits } from '../rate-limit/local-limits.ts';
 import type { PlainResponse } from '../response.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/** Something that the service needs. Only a critical one makes the service not ready. */
+/**
+ * Another system that the service needs, such as a database. If it fails and is critical, the service is not
+ * ready.
+ */
 export interface Dependency {
-  /** Throws or returns false if the dependency does not work. Needed if there is no `policy`. Default: none. */
+  /**
+   * A function that throws or returns false if the dependency does not work. Needed if there is no `policy`.
+   * Default: none.
+   */
   readonly check?: ((signal: AbortSignal) => unknown) | undefined;
   /**
-   * The name of a policy for calls to the dependency. If its breakers are open for all targets, the dependency has
-   * failed. Default: none.
+   * The name of the policy with which the service calls the dependency. If the breakers of all its targets
+   * are open, the dependency has failed. Default: none.
    */
   readonly policy?: string | undefined;
-  /** Whether a failed dependency makes the service not ready. False: it only causes a warning. Default: `true`. */
+  /**
+   * Whether the service is not ready while this dependency fails. False: a failure only causes a warning.
+   * Default: `true`.
+   */
   readonly critical?: boolean | undefined;
 }
 
-/** `warn`: something that is not critical has failed. */
+/** `warn`: a dependency that is not critical has failed, or a breaker of its policy is not closed. */
 export type HealthStatus = 'pass' | 'warn' | 'fail';
 
-/** What the last check of a dependency said. */
+/** The result of the last check of a dependency. */
 export interface DependencyHealth {
   readonly status: HealthStatus;
   readonly critical: boolean;
-  /** The state of the policy's breaker for each target. */
+  /** The state of the circuit breaker of each target of the policy. */
   readonly breakers?: Readonly<Record<string, BreakerState>>;
   readonly error?: string;
   readonly tookMs?: number;
@@ -53,7 +62,10 @@ const dependencyFields = {
   critical: flag(),
 };
 
-/** A dependency without a check and without a policy would always pass, so it is rejected. */
+/**
+ * Reads the dependencies. A dependency without `check` and without `policy` would always pass, so it is
+ * rejected.
+ */
 const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
   kind: 'dependencies by name',
   read(value, path) {
@@ -69,31 +81,36 @@ const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Re
   },
 };
 
-/** The options of `health`: the paths of the probes, and what the service depends on. */
+/** The options of `health`: the paths that it responds to, and the dependencies of the service. */
 export interface HealthOptions {
-  /** The path that says whether the process runs. Default: `/livez`. */
+  /** The path that tells whether the process is alive. Default: `/livez`. */
   live?: string | undefined;
-  /** The path that says whether requests should be sent here. Default: `/readyz`. */
+  /** The path that tells load balancers whether to send requests to this process. Default: `/readyz`. */
   ready?: string | undefined;
-  /** The path that says how the service and its dependencies are. Default: `/health`. */
+  /** The path that tells the health of the service and its dependencies. Default: `/health`. */
   overall?: string | undefined;
   /** The dependencies of the service, by name. Default: none. */
   dependencies?: Readonly<Record<string, Dependency>> | undefined;
-  /** Dependencies are checked at most once in this time, which is at least a second. Default: `1s`. */
+  /** The shortest time between two checks of the dependencies, at least a second. Default: `1s`. */
   every?: Duration | undefined;
-  /** How long a check may take. Default: `1s`. */
+  /** How long the check of a dependency may take. Then it counts as failed. Default: `1s`. */
   timeout?: Duration | undefined;
-  /** False: the service is not ready until `started()` of the part is called. Default: `true`. */
+  /** False: the service is not ready until `started()` of the health part is called. Default: `true`. */
   started?: boolean | undefined;
-  /** Whether a request may see the dependencies. Default: requests with the `token`. */
+  /**
+   * Returns whether the response to this request shows the dependencies. Default: requests with the `token`.
+   */
   details?: ((exchange: Exchange) => boolean) | undefined;
-  /** The bearer token of requests that see the dependencies. Without `details`, no other request sees them. Default: none. */
+  /**
+   * A bearer token. The dependencies are shown only to requests with this token, unless `details` is given.
+   * Default: none.
+   */
   token?: string | undefined;
-  /** The most requests from one address to these paths. Default: `20/s`. */
+  /** The most requests from one client address to these paths. Default: `20/s`. */
   rate?: Rate | undefined;
   /**
-   * The proxies before this server. Only their `X-Forwarded-For` header is used to find a client's address. Default:
-   * none.
+   * The proxies in front of this server. The `X-Forwarded-For` header is used to find a client's address only
+   * if one of them sent the request. Default: none.
    */
   proxies?: Peers | undefined;
 }
@@ -112,14 +129,17 @@ export const healthFields = {
   proxies: peersField,
 } satisfies FieldsOf<HealthOptions>;
 
-/** Answers the paths for probes. It is the first part, so probes are never limited or shed. */
+/**
+ * Responds to health probes (`/livez`, `/readyz`, `/health`). It is the first part, so other parts never
+ * limit or refuse probes.
+ */
 export interface HealthPart extends Part {
-  /** Call it when the service has started. Until then `/readyz` fails, if the option `started` is false. */
+  /** Call it when the service has started. If the option `started` is false, `/readyz` fails until then. */
   started(): void;
   /** Makes `/readyz` and `/health` fail from now on, so that load balancers choose other servers. */
   drain(): void;
   readonly isDraining: boolean;
-  /** Returns what `/health` shows. Dependencies are checked at most once in `every`. */
+  /** Returns what `/health` shows. The dependencies are checked at most once in the time `every`. */
   read(): Promise<{
     readonly status: HealthStatus;
     readonly checks: Readonly<Record<string, DependencyHealth>>;
@@ -127,8 +147,8 @@ export interface HealthPart extends Part {
 }
 
 /**
- * A part for `guard` that responds to `/livez`, `/readyz` and `/health`. Each client address can send only a limited
- * number of such requests.
+ * A part for `guard` that responds to `/livez`, `/readyz` and `/health`. The number of these requests is
+ * limited for each client address.
  */
 export function health(options: HealthOptions = {}, environment: PartEnvironment = {}): HealthPart {
   const settings = readTable(healthFields, options, 'health.');
@@ -183,7 +203,10 @@ export function health(options: HealthOptions = {}, environment: PartEnvironment
     return `it took longer than ${settings.timeout} ms`;
   }
 
-  /** Checks all dependencies, at most once in `every`, so that health requests cannot overload the dependencies. */
+  /**
+   * Checks all dependencies, at most once in the time `every`. So health requests cannot overload the
+   * dependencies.
+   */
   function checkAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
     const now = clock.now();
     if (!checked || now >= checkedUntil) {

@@ -1,19 +1,22 @@
 import type { Socket } from 'node:net';
 
 /**
- * A connection is closed when it has been quiet for this time. A request may be on its way on a connection that is
- * idle here, so none is closed at once.
+ * A connection is closed when it has had no request for this time (ms). It is not closed at once, because the
+ * client may have sent a request that has not arrived yet.
  */
 const quietMs = 500;
 
 interface Connection {
   running: number;
   quietSince: number;
-  /** `bytesRead` of the socket when it became quiet. More bytes: a request, or another protocol, has begun. */
+  /**
+   * `bytesRead` of the socket when it was opened or its last request ended. If `bytesRead` is larger, a new
+   * request (or another protocol) has begun.
+   */
   bytesBefore: number;
 }
 
-/** The connections of an HTTP/1 server, and how long nothing has been asked on each. */
+/** The connections of an HTTP/1 server, and since when each of them has had no request. */
 export class QuietConnections {
   readonly #connections = new Map<Socket, Connection>();
   readonly #now: () => number;
@@ -40,7 +43,10 @@ export class QuietConnections {
     connection.bytesBefore = socket.bytesRead;
   }
 
-  /** Closes the connections that are quiet for long enough. Returns when the next one may be, in ms. */
+  /**
+   * Closes the connections that have had no request for `quietMs`. Returns after how many ms it should be
+   * called again.
+   */
   close(): number {
     let nextInMs = quietMs;
     for (const [socket, { running, quietSince, bytesBefore }] of this.#connections) {

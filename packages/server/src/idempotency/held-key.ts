@@ -7,8 +7,8 @@ import { decryptRecord, encryptRecord, type RecordEncryption } from './record-en
 import { encodeResponse } from './response-record.ts';
 
 /**
- * The lock of the idempotency key was lost, so another request may run with the same key. Roll back the effects of this
- * request.
+ * The lock of the idempotency key was lost, so another request may run with the same key. The handler should
+ * roll back the effects of this request.
  */
 export class LeaseLostError extends HoldfastError {
   constructor() {
@@ -21,25 +21,25 @@ export interface IdempotentRequest<Tx = unknown> {
   /** The key as the client sent it. */
   readonly key: string;
   /**
-   * The number of requests that were started with this key, from 1. Above 1, an earlier request has no recorded
-   * outcome.
+   * How many requests were started with this key, from 1. If it is above 1, the outcome of an earlier request
+   * is unknown.
    */
   readonly attempt: number;
   /**
-   * Runs `effect` and records its response in one database transaction. The handler must send the response of the
-   * returned promise.
+   * Runs `effect` and records its response in one database transaction. The handler must send the response
+   * with which the returned promise resolves.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
-   * Runs a step of the handler once. If an earlier request with this key completed the step, its recorded result (as
-   * JSON) is returned.
+   * Runs a step of the handler once per key. If an earlier request with this key completed the step, its
+   * recorded result (as JSON) is returned instead.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
-  /** Like `phase`, but the effect of the step and its result are committed in one transaction. */
+  /** Like `phase`, but the effect of the step and its result are stored in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
   /**
-   * Call it when the handler has changed nothing. If the request then fails, the client may send it again with the same
-   * key.
+   * Call it when the handler has changed nothing. If the request then fails, the key is unlocked, and the
+   * client may send the request again.
    */
   nothingDone(): void;
 }
@@ -48,13 +48,16 @@ export interface HeldKeySettings {
   readonly encryption: RecordEncryption | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
-  /** The lock of a key is extended for at most this long while its handler runs. */
+  /** While a handler runs, the lock of its key is extended for at most this time. */
   readonly heldMaxMs: number;
   readonly mayReexecute: boolean;
   readonly alsoReplayed: readonly string[];
 }
 
-/** An idempotency key that this request has locked. The lock has a lease, which is extended while the handler runs. */
+/**
+ * An idempotency key that this request has locked. The lock has a lease (time limit), which is extended while
+ * the handler runs.
+ */
 export class HeldKey<Tx> implements IdempotentRequest<Tx> {
   readonly key: string;
   readonly attempt: number;
@@ -135,7 +138,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     this.#timer.clear();
   }
 
-  /** Extends the lease. The timer calls it after each third of the lease. */
+  /** Extends the lease (time limit) of the lock. A timer calls it after each third of the lease. */
   #extendLease(now: number): void {
     const { leaseMs } = this.#settings;
     if (now >= this.#extendsUntil) return;
@@ -144,7 +147,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       ([kept]) => {
         if (!kept && !this.isCommitted && this.#timer.isSet) this.#lose();
       },
-      // The store did not answer. The next extension will show whether the lease is lost.
+      // The store did not answer. The next extension shows whether the lease is lost.
       () => {},
     );
   }
@@ -164,7 +167,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Another request runs this phase, so this request has lost its lease of the key.
+    // Another request runs this phase. So this request has lost its lease, and the other one has taken over
+    // the key.
     throw new LeaseLostError();
   }
 
@@ -174,7 +178,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // The function is synchronous if `effect` is synchronous, because SQLite has only synchronous transactions.
+    // This function is synchronous if `effect` is synchronous, because SQLite has only synchronous
+    // transactions.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);

@@ -26,46 +26,55 @@ const mebibyte = 1024 * 1024;
 
 /** The options of `idempotency`. `ledger` and `scope` are required. */
 export interface IdempotencyOptions {
-  /** The store of keys and responses, such as the store of `openPostgres`. Required. */
+  /** The store of keys and responses, for example the `ledger` of `openPostgres`. Required. */
   ledger: Ledger<never>;
   /**
-   * Returns the owner of the key, for example the authenticated user; `undefined` is refused with 403. With `'public'`
-   * all callers share one set of keys. Required.
+   * Returns the owner of the key, for example the authenticated user. If it returns `undefined`, the request
+   * is refused with 403. `'public'`: all clients share one set of keys. Required.
    */
   scope: ((exchange: Exchange) => string | undefined) | 'public';
   /** Whether a request without a key is refused. Default: `true`. */
   required?: boolean | undefined;
   /** The methods that need a key. Default: `POST`, `PATCH`. */
   methods?: string | readonly string[] | undefined;
-  /** How long a request waits while another request with the same key runs. Then it is refused. Default: `0ms`. */
+  /**
+   * How long a request waits while another request with the same key runs. After that, it is refused.
+   * Default: `0ms`.
+   */
   wait?: Duration | undefined;
   /**
-   * What to do with a request whose process died while it ran. `tell`: respond that the outcome is unknown.
-   * `reexecute`: execute the request again. Default: `tell`.
+   * What to do if the process died while it handled an earlier request with the same key. `tell`: respond
+   * that the outcome is unknown. `reexecute`: execute the request again. Default: `tell`.
    */
   whenLost?: 'tell' | 'reexecute' | undefined;
   /**
-   * True promises that handlers change data only in `commit`. So a lost request may be executed again. Default:
-   * `false`.
+   * True: you promise that handlers change data only in `commit`. Then a request is executed again if the
+   * process died while handling it. Default: `false`.
    */
   transactional?: boolean | undefined;
-  /** How long a key stays locked without an extension. The lock is extended while the handler runs. Default: `30s`. */
+  /**
+   * How long a key stays locked if the lock is not extended. It is extended while the handler runs. Default:
+   * `30s`.
+   */
   lease?: Duration | undefined;
   /** The longest time that a handler can keep a key locked. Default: `15m`. */
   heldMax?: Duration | undefined;
-  /** How long responses are kept. Default: `24h`. */
+  /** How long keys and responses are kept. Default: `24h`. */
   keep?: Duration | undefined;
-  /** The most keys of one scope. Default: `10000`. */
+  /** The most keys that one scope may have. Default: `10000`. */
   liveMax?: number | undefined;
-  /** The most bytes of a request. Default: `1048576` (1 MiB). */
+  /** The most bytes of a request body. Default: `1048576` (1 MiB). */
   bodyMax?: number | undefined;
-  /** A response with more bytes is sent, but not recorded. Default: `1048576` (1 MiB). */
+  /**
+   * The most bytes of a recorded response. A longer response is sent, but not recorded. Default: `1048576` (1
+   * MiB).
+   */
   responseMax?: number | undefined;
-  /** Further response headers to record. Default: none. */
+  /** The names of further response headers to record. Default: none. */
   replay?: string | readonly string[] | undefined;
-  /** Encrypts the records in the store. Default: none. */
+  /** Encrypts recorded responses before they are stored. Default: none. */
   encryption?: RecordEncryption | undefined;
-  /** How long a request waits for the store. Default: `35ms`. */
+  /** How long a request waits for an answer of the store. Default: `35ms`. */
   timeout?: Duration | undefined;
 }
 
@@ -88,16 +97,17 @@ export const idempotencyFields = {
   timeout: duration('35ms'),
 } satisfies FieldsOf<IdempotencyOptions>;
 
-/** Executes requests of one key once, and replays the response to the others. */
+/** Executes one of all requests with the same key, and sends its recorded response to the others. */
 export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
-   * Deletes all keys and recorded responses of a scope, and resolves with their number. Keys of running requests stay.
+   * Deletes all keys and recorded responses of a scope, and resolves with their number. Keys of running
+   * requests are not deleted.
    */
   purge(scope: string): Promise<number>;
 }
 
-/** What became of requests with a key, since the process started. */
+/** How requests with a key were handled, since the process started. */
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;
@@ -105,12 +115,15 @@ export interface IdempotencyCounts {
   refused: number;
   /** Requests that were refused because the store of idempotency keys was unavailable. */
   failedClosed: number;
-  /** Requests whose response could not be recorded. Later requests with the same key cannot get this response. */
+  /**
+   * Requests whose response could not be recorded. Later requests with the same key do not get this response.
+   */
   unrecorded: number;
 }
 
 /**
- * A handler sends these statuses before it changes anything. The response is not recorded, and the key becomes free.
+ * Handlers send these statuses before they change anything. So the response is not recorded, and the key can
+ * be used again.
  */
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
@@ -123,7 +136,10 @@ const retrySoon = { 'retry-after': '1' };
 const storeUnavailable = problem('store-unavailable', retrySoon);
 const inProgress = problem('in-progress', retrySoon);
 
-/** A part for `guard`. Of all requests with the same Idempotency-Key it executes only one, and all get its response. */
+/**
+ * A part for `guard`. It executes only one of all requests with the same Idempotency-Key, and all of them get
+ * its response.
+ */
 export function idempotency(options: IdempotencyOptions, environment: Environment = {}): IdempotencyPart {
   const settings = readTable(idempotencyFields, options, 'idempotency.');
   const { clock = systemClock, random = systemRandom } = environment;
@@ -160,7 +176,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     batching,
     clock,
     (begun) => {
-      // The store locked the key after the timeout. The client has already got a 503, so the key is unlocked.
+      // The store locked the key after the timeout. The client has already got a 503, so unlock the key.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
@@ -171,7 +187,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   );
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
-  /** Submits `item` again until the store accepts it or the lease ends. */
+  /** Submits `item` repeatedly, until the store accepts it or the duration of a lease has passed. */
   async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
     while ((await store.submit(item)) === undefined) {
@@ -186,8 +202,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   /** Unlocks a key whose handler was not started. */
   function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
-    // An earlier request may have had an effect, so the key must keep its count of attempts. A lease of 1 ms unlocks
-    // the key.
+    // An earlier request may have had an effect, so the store must keep the count of attempts. Do not release
+    // the key: shorten its lease to 1 ms, which also unlocks it.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
@@ -212,8 +228,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     if (settled === undefined) settleLater(completions, completion);
     if (settled === undefined || settled.took) return undefined;
     counts.unrecorded++;
-    // The lease was lost. If another request may run the handler again, the client gets a 409 and can retry. Otherwise
-    // it gets this response.
+    // The lease was lost. If another request may run the handler again, the client gets a 409 and can retry.
+    // Otherwise, it gets this response.
     return mayReexecute ? inProgress : undefined;
   }
 
@@ -226,8 +242,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     counts.executed++;
     const held = new HeldKey(key, claim, begun, ledger, exchange, heldKeySettings);
     exchange.idempotent = held;
-    // The hashed key includes the tenant. Two tenants may send the same plain key, and called services could not
-    // distinguish them.
+    // Two tenants may send the same plain key, and called services could not distinguish them. So outgoing
+    // calls use the hashed key, which includes the tenant.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
     exchange.addReviewer(responseMax, (response) => settle(held, response));
@@ -258,8 +274,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   }
 
   /**
-   * Another request with this key is running. Polls the store until that request ends, for at most `wait` and not
-   * beyond the client's deadline.
+   * Called while another request with the same key runs. It polls the store until that request ends, for at
+   * most `wait` and not beyond the client's deadline.
    */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;

@@ -7,7 +7,9 @@ import { OptionsError } from 'holdfast';
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;
-  /** Throws if it cannot decrypt. The response is then not replayed, and the request is not executed again. */
+  /**
+   * Throws if it cannot decrypt. Then the response is not replayed, and the request is not executed again.
+   */
   decrypt(encrypted: Uint8Array, scope: string): Uint8Array;
 }
 

@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/** Returns a hash of method, path, sorted query, content type and body. Equal hashes mean the same request. */
+/**
+ * Returns a hash of the method, path, sorted query, content type and body. Requests with equal hashes count
+ * as the same request.
+ */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');
@@ -18,8 +21,8 @@ function sorted(query: string): string {
 }
 
 /**
- * Returns the key in the store. It is a hash, so keys of different scopes or routes never collide and clients' keys
- * stay secret.
+ * Returns the name of an idempotency key in the store. It is a hash of scope, method, route and key, so keys
+ * of different scopes never collide and the client's key stays secret.
  */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {
   const route = exchange.route ?? exchange.path;

@@ -1,7 +1,10 @@
 import type { Payload } from '@holdfast/contracts';
 import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
-/** Only these headers are recorded and replayed. Other headers, such as cookies, were meant for the first caller. */
+/**
+ * Only these headers are recorded and sent again. Other headers, such as cookies, were meant for the first
+ * client.
+ */
 const replayed = [
   'content-type',
   'content-language',
@@ -27,7 +30,7 @@ interface RecordHead {
 
 const lineFeed = 10;
 
-/** Writes a record: one line of JSON with status and headers, then the body. */
+/** Returns the stored form of a response: one line of JSON with status and headers, then the body. */
 export function encodeResponse(
   { status, headers, body }: PlainResponse,
   alsoReplayed: readonly string[] = [],

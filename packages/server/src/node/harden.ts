@@ -4,26 +4,32 @@ import type { Duration } from 'holdfast';
 import { count, duration, type FieldsOf, readTable } from 'holdfast/fields';
 import { addressKey } from '../address.ts';
 
-/** Safer options for `http.createServer`. Node's defaults give a slow client several minutes. */
+/**
+ * Safer options for `http.createServer`. With Node's defaults, a slow client can keep a connection busy for
+ * minutes.
+ */
 export const hardenedServer: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than the idle timeout of usual load balancers. So the load balancer closes the connection first, and no
-  // request is lost.
+  // This is longer than the idle timeout of usual load balancers. So the load balancer closes the connection
+  // first, and no request is lost.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
 };
 
 /** The options of `harden`: limits for each connection and each address. */
 export interface HardenOptions {
-  /** The most open connections of one address (IPv6: of a /64). Further connections are closed. Default: `256`. */
+  /**
+   * The most open connections from one address (IPv6: from one /64 network). Further connections are closed.
+   * Default: `256`.
+   */
   connectionsPerAddressMax?: number | undefined;
-  /** A connection is closed after this number of requests. 0: never. Default: `1000`. */
+  /** The most requests on one connection; then it is closed. 0: no limit. Default: `1000`. */
   requestsPerSocketMax?: number | undefined;
-  /** The most headers of a request. Default: `100`. */
+  /** The most headers that a request may have. Default: `100`. */
   headersMax?: number | undefined;
-  /** A connection on which no byte moves for this time, in or out, is closed. Default: `30s`. */
+  /** A connection is closed if no byte is sent or received on it for this time. Default: `30s`. */
   writeIdle?: Duration | undefined;
 }
 
@@ -56,10 +62,11 @@ export function harden(server: Server, options: HardenOptions = {}): void {
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // A client that stops reading keeps the response in memory, so its connection is closed after this idle time.
+    // If a client stops reading, its response stays in memory. So its connection is closed after this idle
+    // time.
     socket.setTimeout(settings.writeIdle);
-    // If the whole request was read and nothing waits to be written, the handler is slow. Then the connection stays
-    // open.
+    // If the whole request was read and no byte waits to be sent, the handler is slow, not the client. Then
+    // the connection stays open.
     response.on('timeout', () => {
       if (!request.complete || response.writableLength > 0) socket.destroy();
     });

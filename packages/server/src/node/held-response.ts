@@ -13,25 +13,32 @@ import type { MaybeHttp2 } from './response-end.ts';
 type Chunk = string | Uint8Array;
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
-/** Sends a whole response with its `content-length`, and ends it. Nothing may have been sent before. */
+/**
+ * Sends a whole response with its `content-length`, and ends it. No part of a response may have been sent
+ * before.
+ */
 export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A 204 has no content-length. The response to HEAD may have the content-length of the GET response.
+  // A response with status 204 has no content-length. The response to HEAD keeps the content-length of the
+  // GET response, if it is given.
   const hasLength = response.req.method === 'HEAD' && all['content-length'] !== undefined;
   if (body !== null && status !== 204 && !hasLength) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 
-/** Sends `instead`, without the headers that describe the handler's body. */
+/**
+ * Sends `instead`. Headers that describe the body of the handler's response, such as `content-type`, are
+ * removed first.
+ */
 export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
   for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
   sendResponse(response, instead);
 }
 
 /**
- * Holds a response back until `review` has seen it. A stream, or a body longer than `bytesMax`, is reviewed without the
- * body. Returns a function that discards the held response.
+ * Delays a response until `review` has checked it. If the response is a stream or its body is longer than
+ * `bytesMax`, `review` gets it without the body. Returns a function that discards the delayed response.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -54,14 +61,14 @@ export function holdResponse(
   let ended = false;
   let isReviewed = false;
   let state: 'held' | 'released' | 'replaced' = 'held';
-  /** Arguments of `write` and `end` calls. Their callbacks are called after the review. */
+  /** The arguments of `write` and `end` calls whose callbacks must be called after the review. */
   const pendingCallbacks: unknown[][] = [];
 
   const holding = {
     writeHead(...args: [number, ...unknown[]]) {
       if (state !== 'held') return state === 'released' ? original.writeHead(...args) : response;
       if (head) return response;
-      // The headers are validated now, so that the handler gets the error.
+      // Validate the headers now, so that an invalid header throws in the handler and not later.
       for (const [name, value] of Object.entries(headersOf(response, args))) {
         validateHeaderName(name);
         validateHeaderValue(name, value as string);
@@ -75,7 +82,8 @@ export function holdResponse(
     },
     write(...args: unknown[]) {
       if (state === 'released') return original.write(...args);
-      // The callback is called before the bytes are sent. Otherwise a handler that waits for it would wait for ever.
+      // Call the callback now, before the bytes are sent. Otherwise, a handler that waits for it would wait
+      // forever.
       const isDiscarded = state === 'replaced' || ended;
       if (isDiscarded || !isReviewed) callCallback(args);
       else pendingCallbacks.push(args);
@@ -96,7 +104,7 @@ export function holdResponse(
       }
       return response;
     },
-    // After `review` was called, the headers must not change.
+    // After `review` was called with the headers, they must not change.
     setHeader: (...args: Parameters<typeof original.setHeader>) =>
       state === 'held' && isReviewed ? response : original.setHeader(...args),
     appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
@@ -105,17 +113,20 @@ export function holdResponse(
       if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // The handler aborts its response, so `review` gets only status and headers.
+      // The handler destroys its response, so `review` gets only the status and the headers.
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // `review` may fail to record an idempotency key. The lease of the key then ends later, as after a crash.
+        // Ignore errors: `review` may fail to record the result of an idempotency key. Then the lease of the
+        // key ends later, as after a crash.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);
     },
   };
 
-  /** Restores the original methods. If other middleware has wrapped a method since then, its wrapper stays. */
+  /**
+   * Restores the original methods. If other middleware has replaced a method since then, that method stays.
+   */
   function release(): void {
     state = 'released';
     const now = response as unknown as Record<string, unknown>;
@@ -141,7 +152,7 @@ export function holdResponse(
     isReviewed = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
     const reviewed = { ...handlerHead(), body };
-    // HTTP/2 has no status message, and Node warns when it is read.
+    // HTTP/2 has no status message, and Node emits a warning when `statusMessage` is read.
     const message = (response as MaybeHttp2).stream ? {} : { statusMessage: response.statusMessage };
     review(reviewed)
       .then((instead) => {
@@ -164,7 +175,7 @@ export function holdResponse(
   function send(): void {
     release();
     if (head) original.writeHead(...head);
-    // A short response is sent with one `end` call, so that it has a content-length.
+    // A response with at most one chunk is sent with one `end` call, so that Node adds a `content-length`.
     if (ended && chunks.length <= 1) original.end(chunks[0]);
     else {
       for (const chunk of chunks) original.write(chunk);
@@ -183,7 +194,8 @@ export function holdResponse(
   }
 
   Object.assign(response, holding);
-  // Between the first write and `end`, `headersSent` is true: an error handler must not start a second response.
+  // From the first write until `end`, `headersSent` is true. So an error handler does not start a second
+  // response.
   Object.defineProperty(response, 'headersSent', {
     configurable: true,
     get: () => !ended && (head !== undefined || chunks.length > 0),
@@ -191,7 +203,10 @@ export function holdResponse(
   return discard;
 }
 
-/** Makes the response ignore all further writes of the handler, because the client has got another response. */
+/**
+ * Makes the response ignore all further writes of the handler, because another response was sent to the
+ * client.
+ */
 export function discardWrites(response: ServerResponse): void {
   const silent = () => response;
   Object.assign(response, {
@@ -217,8 +232,8 @@ function callCallback(args: readonly unknown[]): void {
 }
 
 /**
- * Reads the whole body, and puts it back into the stream for the next reader. Resolves with `undefined` if the body is
- * too long.
+ * Reads the whole request body, and puts it back into the stream so that the handler can read it. Resolves
+ * with `undefined` if the body is longer than `bytesMax`.
  */
 export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
@@ -232,7 +247,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
     const finish = () => {
       stop();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
-      // `unshift` must run in the same tick as the last read, because it fails after the `end` event.
+      // `unshift` fails after the `end` event, so it must run in the same tick as the last read.
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
@@ -245,7 +260,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
       }
       if (hasArrived(request) || length > bytesMax) finish();
     };
-    // In the next tick Node has parsed everything that has arrived, so a short body is complete.
+    // In the next tick, Node has parsed all bytes that have arrived. So a short body is complete then.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
       else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
@@ -253,12 +268,18 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
   });
 }
 
-/** Whether the body is empty. Reading an empty body would emit `end` before the handler listens for it. */
+/**
+ * True: the body is empty. It must not be read then, because the `end` event would come before the handler
+ * listens for it.
+ */
 function isEmpty(request: IncomingMessage): boolean {
   return request.readableLength === 0 && hasArrived(request);
 }
 
-/** Whether the whole body has arrived. In HTTP/2, `complete` is also true after the client aborted. */
+/**
+ * True: the whole body has arrived. HTTP/2 needs its own check, because its `complete` is also true after the
+ * client aborted.
+ */
 function hasArrived(request: IncomingMessage): boolean {
   const { stream } = request as MaybeHttp2;
   return stream ? stream.readableEnded && !stream.closed : request.complete;

@@ -6,7 +6,10 @@ import type { PlainResponse } from '../response.ts';
 import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
 import { isClosed, onResponseEnd } from './response-end.ts';
 
-/** A request whose body was read before: `body` is parsed (as in Express), `rawBody` is not. */
+/**
+ * A request whose body was read before. `body` is the parsed body (as in Express), `rawBody` the original
+ * bytes or text.
+ */
 interface ParsedRequest {
   readonly body?: unknown;
   readonly rawBody?: unknown;
@@ -16,7 +19,10 @@ export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  /** Discards the handler's response while it is held back. It does nothing after the response was sent. */
+  /**
+   * Discards the handler's response while it is held back for the reviewers. It does nothing if the response
+   * was already sent.
+   */
   declare private discardHeld: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
@@ -65,7 +71,7 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /** Reads the raw headers, because Node creates `headers` at the first read, which is slow. */
+  /** Searches the raw headers. `headers` would be slower: Node creates that object at the first read. */
   override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -79,7 +85,7 @@ export class NodeExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // Node joins several lines of a header with a comma. A value without a comma was one line.
+    // Node joins several lines of a header with a comma. So a value without a comma was one line.
     const value = this.request.headers[name];
     if (value === undefined) return [];
     return typeof value === 'string' && !value.includes(',') ? [value] : linesOf(this.request, name);
@@ -122,7 +128,10 @@ export class NodeExchange extends Exchange {
     );
   }
 
-  /** Sends the response of a part that refused the request. Reviewers may replace this response. */
+  /**
+   * Sends the response of a part that refused the request. Reviewers (functions that may replace responses)
+   * may replace it.
+   */
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
     if (this.hasReviewers && !this.discardHeld) {
       const shown = { ...response, body: response.body ?? '' };
@@ -131,7 +140,7 @@ export class NodeExchange extends Exchange {
   }
 }
 
-/** Returns all lines of one header. HTTP/2 requests have them already joined. */
+/** Returns all lines of one header. In HTTP/2 requests, Node has already joined the lines. */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }

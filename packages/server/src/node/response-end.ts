@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
-/** A request or response. It has a `stream` only with HTTP/2. */
+/** A request or response of Node. Only HTTP/2 has a `stream`. */
 export interface MaybeHttp2 {
   readonly stream?: Http2Stream | undefined;
 }
@@ -14,32 +14,33 @@ export function onResponseEnd(response: ServerResponse, ended: (completed: boole
   const end = () => {
     if (isOver) return;
     isOver = true;
-    // `writableFinished` is also true if the client reset the HTTP/2 stream, so it is not enough.
+    // Check both: `writableFinished` alone is also true if the client reset the HTTP/2 stream.
     ended(response.writableEnded && response.writableFinished);
   };
-  // The response may have ended before this call. It then emits no more events.
+  // If the response has already ended, it emits no more events.
   if (response.closed || stream?.destroyed) queueMicrotask(end);
   else {
     response.on('close', end);
-    // An HTTP/2 response closes only after the client has sent its whole request, which may never happen.
+    // An HTTP/2 response emits `close` only after the client has sent its whole request, which may never
+    // happen. So listen for `finish`, too.
     stream?.once('finish', end);
     if (response.socket === null) onConnectionLost(response, end);
   }
 }
 
-/** Whether the connection or the HTTP/2 stream is closed. */
+/** True: the HTTP/1 connection or the HTTP/2 stream is closed. */
 export function isClosed(response: ServerResponse): boolean {
   const { stream } = response as MaybeHttp2;
-  // A pipelined response has no socket while it waits for earlier responses. Its request always has a socket.
+  // A pipelined response has no socket while it waits for earlier responses. Its request always has one.
   return stream ? stream.closed : response.closed || response.req.socket.destroyed;
 }
 
-/** For each connection: callbacks of pipelined responses that wait for earlier responses. */
+/** For each connection: the callbacks of pipelined responses, which wait until earlier responses are sent. */
 const lossListeners = new WeakMap<Socket, Set<() => void>>();
 
 /**
- * Calls `lost` when the connection of a pipelined response is lost. Node 22 emits `close` only for the first of these
- * responses.
+ * Calls `lost` when the connection of a pipelined response is closed. Node 22 emits `close` only for the
+ * first response of a connection.
  */
 function onConnectionLost(response: ServerResponse, lost: () => void): void {
   const { socket } = response.req;

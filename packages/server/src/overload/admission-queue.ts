@@ -6,19 +6,22 @@ export interface AdmissionQueueSettings extends BulkheadSettings {
   readonly queueTimeoutMs: number;
 }
 
-/** The settings of the CoDel algorithm. A queue is overloaded if its longest wait stays above 5 ms for 100 ms. */
+/**
+ * The settings of the CoDel algorithm (controlled delay). A queue is overloaded if its longest wait stays
+ * above `targetMs` for `intervalMs`.
+ */
 const codelSettings = { targetMs: 5, intervalMs: 100 };
 
 const allRanks = Object.values(priorityRank);
 const droppableRanks = [priorityRank.default, priorityRank.sheddable];
 
 /**
- * Limits the requests in flight; further requests wait in a bounded queue. Under overload the newest request is
- * admitted first, and requests that have waited long are refused.
+ * Limits the requests in flight; further requests wait in a bounded queue. Under overload, the newest request
+ * is admitted first, and requests that have waited too long are refused.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
-  /** Requests that were refused, because the queue was full or they had waited too long. */
+  /** How many requests were refused, because the queue was full or they had waited too long. */
   dropped = 0;
   readonly #clock: Clock;
   readonly #codel = new Codel(codelSettings);
@@ -30,13 +33,13 @@ export class AdmissionQueue {
     this.#clock = clock;
   }
 
-  /** Admits the request if it does not have to wait. Otherwise returns false and does not queue it. */
+  /** Admits the request if it need not wait. Otherwise, returns false and does not queue the request. */
   tryEnter(exchange: Exchange, now: number): boolean {
     this.#codel.observe(now, this.#longestWaitMs(now));
     return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /** Admits the request or puts it into the queue. The result is false if the request is refused. */
+  /** Admits the request or queues it. The result is false if the request is refused. */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
     const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);
@@ -73,7 +76,7 @@ export class AdmissionQueue {
     this.bulkhead.resize(now, settings);
   }
 
-  /** Refuses requests that have waited too long, while the CoDel algorithm reports overload. */
+  /** If the CoDel algorithm reports overload, refuses the requests that have waited too long. */
   #shedStandingQueue(now: number): void {
     this.#codel.observe(now, this.#longestWaitMs(now));
     this.bulkhead.newestFirst = this.#codel.overloaded;

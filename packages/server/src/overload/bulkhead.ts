@@ -5,15 +5,20 @@ import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
-/** The options of `bulkhead`: how many requests run at the same time, and how many wait for how long. */
+/**
+ * The options of `bulkhead`: how many requests run at the same time, and how many may wait, and for how long.
+ */
 export interface BulkheadOptions {
-  /** The most requests that run at a time. Default: `100`. */
+  /** The most requests that run at the same time. Default: `100`. */
   concurrent?: number | undefined;
-  /** The most requests that wait, ordered by priority. Further requests are refused. Default: `50`. */
+  /**
+   * The most requests in the queue, which is ordered by priority. Further requests are refused. Default:
+   * `50`.
+   */
   queueMax?: number | undefined;
-  /** The longest time that a request waits. Default: `1s`. */
+  /** The longest time that a request waits in the queue. Default: `1s`. */
   queueTimeout?: Duration | undefined;
-  /** Places in addition to `concurrent` for requests of priority `critical`. Default: `0`. */
+  /** How many more requests of priority `critical` may run, in addition to `concurrent`. Default: `0`. */
   reserved?: number | undefined;
 }
 
@@ -24,19 +29,19 @@ export const bulkheadFields = {
   reserved: count(0, 0),
 } satisfies FieldsOf<BulkheadOptions>;
 
-/** Limits how many requests run at the same time. What does not fit into its queue is refused. */
+/** Limits how many requests run at the same time. Requests that do not fit into its queue are refused. */
 export interface BulkheadPart extends Part {
-  /** The most requests that run at a time. */
+  /** The most requests that run at the same time. */
   readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
-  /** Requests that were refused, immediately or after a wait. */
+  /** How many requests were refused, immediately or after a wait. */
   readonly refused: number;
 }
 
 /**
- * A part for `guard` that runs at most `concurrent` requests at a time. At most `queueMax` more requests wait; all
- * others are refused.
+ * A part for `guard` that runs at most `concurrent` requests at the same time. At most `queueMax` more
+ * requests wait; all others are refused.
  */
 export function bulkhead(options: BulkheadOptions = {}, environment: Environment = {}): BulkheadPart {
   const { queueTimeout, ...settings } = readTable(bulkheadFields, options, 'bulkhead.');

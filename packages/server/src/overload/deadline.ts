@@ -10,17 +10,28 @@ import { problem } from '../problem.ts';
 import 'holdfast/ambient';
 import type { PartEnvironment } from '../part-environment.ts';
 
-/** The options of `deadline`. Without any, a request ends after 30 s, or earlier if its client sends less patience. */
+/**
+ * The options of `deadline`. Without options, a request ends after 30 s, or earlier if a request header says
+ * so.
+ */
 export interface DeadlineOptions {
-  /** The longest time for a request, and the time for a request that names no time. Default: `30s`. */
+  /**
+   * The longest time for a request. It is also the time for requests without a timeout header. Default:
+   * `30s`.
+   */
   timeout?: Duration | 'unlimited' | undefined;
-  /** A request that arrives with less time than this is refused immediately. Default: `0ms`. */
+  /**
+   * A request that has only this much time left when it arrives, or less, is refused at once. Default: `0ms`.
+   */
   least?: Duration | undefined;
-  /** Callers, such as `peers('10.0.0.0/8')`, whose priority in the header `Holdfast` is trusted. Default: none. */
+  /**
+   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their priority in the header
+   * `Holdfast` is used. Default: none.
+   */
   inside?: Peers | undefined;
   /**
-   * Returns the priority of a request. `undefined` means the priority of the header, or `default`. Default: the
-   * header's.
+   * Returns the priority of a request. If it returns `undefined`, the priority of the header is used, or
+   * `default`. Default: the header's.
    */
   priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
 }
@@ -32,15 +43,15 @@ export const deadlineFields = {
   priority: callback<(exchange: Exchange) => Priority | undefined>(),
 } satisfies FieldsOf<DeadlineOptions>;
 
-/** How many requests were too late: when they arrived, and in their handler. */
+/** How many requests ended at their deadline: on arrival, and in the handler. */
 export interface DeadlineCounts {
-  /** Requests whose time was over when they arrived. The handler was not called. */
+  /** Requests that had no time left when they arrived. The handler was not called. */
   onArrival: number;
-  /** Requests whose time was over before the handler had responded. */
+  /** Requests whose time ended before the handler responded. */
   inHandler: number;
 }
 
-/** Ends requests whose client no longer waits for them. */
+/** Ends requests at their deadline, because the client does not wait longer. */
 export interface DeadlinePart extends Part {
   readonly counts: DeadlineCounts;
 }
@@ -55,12 +66,15 @@ const deadlineHeaders = new HeaderNames(
   'x-envoy-expected-rq-timeout-ms',
 );
 
-/** Most requests end within this time, so they never need a timer of their own. */
+/**
+ * Most requests end within this time (ms), so they never need a timer of their own. `RecentExchanges` has one
+ * timer for all of them.
+ */
 const recentMs = 5;
 
 /**
- * A part for `guard` that ends a request at its deadline. `timeout` is the default and the maximum; request headers can
- * only shorten it. Outgoing calls of the handler inherit the deadline.
+ * A part for `guard` that ends a request at its deadline. `timeout` is the default and the maximum; a request
+ * header can only shorten it. Outgoing calls of the handler inherit the deadline.
  */
 export function deadline(options: DeadlineOptions = {}, environment: PartEnvironment = {}): DeadlinePart {
   const { timeout, least, inside, priority } = readTable(deadlineFields, options, 'deadline.');
@@ -77,7 +91,7 @@ export function deadline(options: DeadlineOptions = {}, environment: PartEnviron
         patienceMs = Math.min(timeout, header.patienceMs ?? readTimeout(exchange) ?? Infinity);
         exchange.attempt = header.attempt;
         exchange.ownedUpstream = header.owner === true;
-        // Any client could claim to be critical, so only trusted callers may set a priority.
+        // Any client could send the priority `critical`, so it is read only from trusted callers.
         if (header.priority && inside?.has(exchange.peer)) exchange.priority = header.priority;
       }
       const given = priority?.(exchange);
@@ -89,7 +103,7 @@ export function deadline(options: DeadlineOptions = {}, environment: PartEnviron
 
       if (patienceMs < Infinity) {
         const now = exchange.nowOf(clock);
-        // An outer guard may have set an earlier deadline.
+        // Another `guard` around this one may have set an earlier deadline.
         exchange.patienceEndsAt = Math.min(exchange.patienceEndsAt, now + patienceMs);
         if (patienceMs > 2 * recentMs) recent.add(exchange, now);
         else watch(clock, exchange, counts);
@@ -100,7 +114,7 @@ export function deadline(options: DeadlineOptions = {}, environment: PartEnviron
   };
 }
 
-/** Reads `X-Request-Timeout-Ms`; undefined if it is not a whole number. */
+/** Reads the header `X-Request-Timeout-Ms`. Returns `undefined` if it is not a whole number. */
 function readTimeout(exchange: Exchange): number | undefined {
   const text = exchange.header('x-request-timeout-ms') ?? '';
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
@@ -117,7 +131,10 @@ function watch(clock: Clock, exchange: Exchange, counts: DeadlineCounts): void {
   exchange.onEnd(() => timer.clear());
 }
 
-/** One timer for all requests of the last 5 ms. When it fires, requests that still run get a timer of their own. */
+/**
+ * Has one timer for all requests of the last 5 ms. When it fires, each request that still runs gets a timer
+ * of its own.
+ */
 class RecentExchanges {
   readonly #clock: Clock;
   readonly #counts: DeadlineCounts;

@@ -5,27 +5,33 @@ import type { Part } from '../part.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
 
-/** The options of `degrade`. Without `fallback`, only an older good response stands in for a failed one. */
+/**
+ * The options of `degrade`. Without `fallback`, a failed response can be replaced only by an earlier good
+ * response.
+ */
 export interface DegradeOptions {
-  /** For this time, a good response may replace a failed response. Default: `60s`. */
+  /** How long a good response is kept to replace failed responses. Default: `60s`. */
   staleFor?: Duration | undefined;
-  /** How long a failing handler is not called while there is a stale response. Default: `1s`. */
+  /**
+   * After a failure, the handler is not called for this time if there is an earlier good response. Default:
+   * `1s`.
+   */
   rest?: Duration | undefined;
   /**
-   * Returns a response if there is no stale response. `undefined` means that the failed response is sent. Default:
-   * none.
+   * Returns the response to send if there is no earlier good response. If it returns `undefined`, the failed
+   * response is sent. Default: none.
    */
   fallback?: ((exchange: Exchange, failed: HandlerResponse) => PlainResponse | undefined) | undefined;
   /**
-   * Returns the owner of a response, for example the user. Needed to keep responses to requests with Authorization or
-   * Cookie. Default: none, and such responses are not kept.
+   * Returns the owner of a response, for example the user. It is needed to keep responses to requests with an
+   * Authorization or Cookie header. Default: none, and such responses are not kept.
    */
   scope?: ((exchange: Exchange) => string | undefined) | undefined;
-  /** Whether a response is a failure. Default: statuses from 500. */
+  /** Returns whether a response is a failure. Default: statuses from 500. */
   isFailure?: ((response: HandlerResponse) => boolean) | undefined;
-  /** The most bytes of all responses that are kept. Default: `16777216` (16 MiB). */
+  /** The most bytes of all kept responses together. Default: `16777216` (16 MiB). */
   bytesMax?: number | undefined;
-  /** A response with more bytes is not kept. Default: `262144` (256 KiB). */
+  /** The most bytes of one response. A longer response is not kept. Default: `262144` (256 KiB). */
   responseMax?: number | undefined;
 }
 
@@ -39,7 +45,7 @@ export const degradeFields = {
   responseMax: count(256 * 1024, 0),
 } satisfies FieldsOf<DegradeOptions>;
 
-/** Answers with an older or a simpler response where the handler fails. */
+/** Sends an earlier good response, or a fallback, when the handler fails. */
 export interface DegradePart extends Part {
   readonly counts: { stale: number; fallback: number };
   /** The approximate size of all cached responses, in bytes. */
@@ -48,26 +54,33 @@ export interface DegradePart extends Part {
 
 interface CachedResponse {
   readonly response: PlainResponse;
-  /** The values of the request headers that `Vary` names. */
+  /** The values of those request headers that the `Vary` header of the response names. */
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /** The handler has failed and is not called until this time. Undefined while the handler works. */
+  /**
+   * The handler has failed, and is not called again before this time. `undefined`: the handler has not
+   * failed.
+   */
   restsUntil: number | undefined;
-  /** Whether one request is calling the failed handler now, to find out if it works again. */
+  /**
+   * True: one request calls the failed handler now, to test whether it works again. Other requests get the
+   * kept response.
+   */
   isProbed: boolean;
 }
 
 /**
- * A part for `guard` that replaces failed responses to GET and HEAD. The client gets the last good response or a
- * fallback, with the header `x-degraded`. Requests with Authorization or Cookie are cached only with `scope`.
+ * A part for `guard` that replaces failed responses to GET and HEAD. The client gets the last good response
+ * or a fallback, with the header `x-degraded`. Responses to requests with an Authorization or Cookie header
+ * are kept only if `scope` is given.
  */
 export function degrade(options: DegradeOptions = {}, environment: PartEnvironment = {}): DegradePart {
   const settings = readTable(degradeFields, options, 'degrade.');
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
-  // A Map keeps its insertion order, so the oldest entry is deleted first.
+  // A Map keeps its insertion order, so the loop in `store` deletes the oldest response first.
   const cache = new Map<string, CachedResponse>();
   const counts = { stale: 0, fallback: 0 };
   let bytes = 0;
@@ -121,7 +134,7 @@ export function degrade(options: DegradeOptions = {}, environment: PartEnvironme
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // Each host may belong to another tenant, so the host is part of the cache key.
+      // Each host may belong to another tenant. So the host is part of the cache key.
       const resource = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : cache.get(key);
@@ -160,13 +173,19 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/** Returns the values of the request headers that `Vary` names. Other requests must not get this response. */
+/**
+ * Returns the values of those request headers that `Vary` names. Only a request with the same values may get
+ * this response.
+ */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
-/** Keeps only the headers that describe the content. Other headers were meant for one caller. */
+/**
+ * Keeps only the headers that describe the content. Other headers, such as a request id, were meant for one
+ * client.
+ */
 function contentOf({ status, headers, body }: HandlerResponse): PlainResponse {
   const kept = Object.entries(headers).filter(([name]) =>
     /^(content-|etag|last-modified|link|vary)/.test(name),

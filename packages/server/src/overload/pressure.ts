@@ -4,21 +4,23 @@ const readEveryMs = 250;
 const utilizationMax = 0.95;
 const heapMax = 0.9;
 
-/** How busy the process is: the event loop and the heap, each from 0 to 1. */
+/** Measures how busy the process is: its thread and its heap, each from 0 to 1. */
 export interface Readings {
-  /** The busy fraction of the thread since the last call, from 0 to 1. */
+  /** Returns which fraction of the time since the last call the thread was busy, from 0 to 1. */
   utilization(): number;
-  /** The used fraction of the heap limit, from 0 to 1. */
+  /** Returns which fraction of the heap limit is used, from 0 to 1. */
   heap(): number;
 }
 
 /**
- * If a smaller fraction of requests is admitted, the thread is busy with refusing requests. Refusing more would not
- * help.
+ * If fewer than half of the requests are admitted, the thread is busy with refusing the others. Refusing even
+ * more would not help.
  */
 const admittedMin = 0.5;
 
-/** Detects that this process is overloaded. It measures at most every 250 ms, inside `isHigh`, without a timer. */
+/**
+ * Detects that this process is overloaded. It has no timer: `isHigh` measures the load, at most every 250 ms.
+ */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
@@ -30,7 +32,7 @@ export class Pressure {
     this.#readings = readings;
   }
 
-  /** Returns whether the process is overloaded. Call it once for each request, because it counts requests. */
+  /** Returns true if the process is overloaded. Call it once per request, because it counts requests. */
   isHigh(now: number): boolean {
     this.#seen++;
     if (now < this.#readsAt) return this.#high;

@@ -20,34 +20,43 @@ import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
 
-/** The options of `shed`. All have defaults; the limit learns what the server can do. */
+/**
+ * The options of `shed`. All have defaults. The limit of requests in flight adapts to what the server can do.
+ */
 export interface ShedOptions {
-  /** The limit of requests in flight at the start. Default: `20`. */
+  /** The limit of requests in flight when the server starts. Default: `20`. */
   initial?: number | undefined;
-  /** The lowest limit. Default: `4`. */
+  /** The lowest limit of requests in flight. Default: `4`. */
   floor?: number | undefined;
-  /** The highest limit. Default: `1000`. */
+  /** The highest limit of requests in flight. Default: `1000`. */
   ceiling?: number | undefined;
-  /** Places for requests of priority `critical`, as a share of the limit from 0 to 1. Default: `0.1`. */
+  /**
+   * How many more requests of priority `critical` may run, as a share of the limit from 0 to 1. Default:
+   * `0.1`.
+   */
   reserve?: number | undefined;
-  /** The most requests that wait. Further requests are refused. Default: `50`. */
+  /** The most requests in the queue. Further requests are refused. Default: `50`. */
   queueMax?: number | undefined;
-  /** The longest time that a request waits. Default: `100ms`. */
+  /** The longest time that a request waits in the queue. Default: `100ms`. */
   queueTimeout?: Duration | undefined;
   /**
-   * Returns the priority of a request. `undefined` means the priority that a caller in `inside` sent, or `default`.
-   * Default: none.
+   * Returns the priority of a request. If it returns `undefined`, the priority that a caller in `inside` sent
+   * is used, or `default`. Default: none.
    */
   priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
   /**
-   * Returns the tenant of a request. Under overload, all requests of some tenants are refused. Default: the address.
+   * Returns the tenant of a request. Under overload, some tenants get all their requests refused, and the
+   * others none. Default: the address.
    */
   tenant?: ((exchange: Exchange) => string | undefined) | undefined;
-  /** Callers, such as `peers('10.0.0.0/8')`, whose priority in the header `Holdfast` is trusted. Default: none. */
+  /**
+   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their priority in the header
+   * `Holdfast` is used. Default: none.
+   */
   inside?: Peers | undefined;
   /**
-   * The proxies before this server. Only their `X-Forwarded-For` header is used to find a client's address. Default:
-   * none.
+   * The proxies in front of this server. The `X-Forwarded-For` header is used to find a client's address only
+   * if one of them sent the request. Default: none.
    */
   proxies?: Peers | undefined;
 }
@@ -65,7 +74,10 @@ export const shedFields = {
   proxies: peersField,
 } satisfies FieldsOf<ShedOptions>;
 
-/** Limits how many requests run at the same time by a limit that learns. The least important are refused first. */
+/**
+ * Limits how many requests run at the same time. The limit adapts to the load. The least important requests
+ * are refused first.
+ */
 export interface ShedPart extends Part {
   /** The current limit of requests in flight. It adapts to the load. */
   readonly limit: number;
@@ -73,8 +85,8 @@ export interface ShedPart extends Part {
   readonly queued: number;
   readonly refused: Readonly<Record<Priority, number>>;
   /**
-   * Requests have levels from 0 (most important) to 383. When the server is full, only levels below this threshold may
-   * wait.
+   * Each request has a level from 0 (most important) to 383. When the server is full, only requests with a
+   * level below this threshold may wait.
    */
   readonly threshold: number;
 }
@@ -85,9 +97,9 @@ interface Arrival {
   readonly reject: (error: unknown) => void;
 }
 
-/** The clock and the readings of the process. Tests give their own. */
+/** The clock, the random numbers and the load readings. Tests can replace them. */
 export interface ShedEnvironment extends Environment {
-  /** The load of thread and heap. Default: measured in this process. */
+  /** Reads the load of the thread and the heap. Default: measured in this process. */
   readonly readings?: Readings | undefined;
 }
 
@@ -103,7 +115,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
   const queue = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
   const tenantLevels = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);
-  /** Requests of this turn of the event loop that are not decided yet. */
+  /** The requests of this iteration of the event loop. They are decided together, by priority. */
   let arrived: Arrival[] = [];
   const refused: Record<Priority, number> = { critical: 0, default: 0, sheddable: 0 };
 
@@ -129,7 +141,10 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /** Refuses a request that was allowed to wait. `noteDrop` lowers the threshold, so fewer requests may wait. */
+  /**
+   * Refuses a request that was allowed to wait in the queue. `noteDrop` lowers the threshold, so that fewer
+   * requests may wait.
+   */
   function drop(exchange: Exchange) {
     tenantLevels.noteDrop();
     return refuse(exchange);
@@ -145,7 +160,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     now: number,
   ): PlainResponse | undefined | Promise<PlainResponse | undefined> {
     if (pressure.isHigh(now)) {
-      // The thread or the heap is the bottleneck, so requests are refused even below the limit.
+      // The thread or the heap is the bottleneck. So requests are refused even if fewer than `limit` are in
+      // flight.
       tenantLevels.noteDrop();
       if (!mayWait(exchange, now)) return refuse(exchange);
     }
@@ -177,7 +193,8 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       try {
         resolve(decide(exchange, now));
       } catch (error) {
-        // A function of the user threw. Only this request fails, not the whole batch.
+        // A function in the options, such as `tenant`, threw an error. Only this request fails, not the whole
+        // batch.
         reject(error);
       }
     }

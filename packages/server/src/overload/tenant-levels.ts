@@ -1,10 +1,13 @@
 import { type Clock, fnv1a, type Priority, priorityRank, type Random } from 'holdfast';
 
-/** The tenants of one priority are spread over this many levels. Overload refuses one level after the other. */
+/**
+ * The tenants of one priority are distributed over this many levels. Under growing overload, one level after
+ * the other is refused.
+ */
 const levelsPerPriority = 128;
 const levels = 3 * levelsPerPriority;
 
-/** After this time tenants get new random levels, so that the same tenants are not always refused. */
+/** After this time (ms), tenants get new random levels, so that not always the same tenants are refused. */
 const reshuffleMs = 3_600_000;
 
 const windowMs = 100;
@@ -12,8 +15,9 @@ const lowerBy = 0.05 * levels;
 const raiseBy = 0.01 * levels;
 
 /**
- * Decides which requests may wait when the server is full. It refuses some tenants completely, instead of some requests
- * of every tenant, because a page needs all its requests. The threshold is adjusted every 100 ms.
+ * Decides which requests may wait when the server is full. It refuses all requests of some tenants instead of
+ * some requests of every tenant, because a web page needs all its requests. The threshold is adjusted every
+ * 100 ms.
  */
 export class TenantLevels {
   threshold: number = levels;
@@ -29,7 +33,10 @@ export class TenantLevels {
     this.#random = random;
   }
 
-  /** Call it when a request that was allowed to wait is refused. */
+  /**
+   * Call it when the process is overloaded, or when a request that was allowed to wait is refused. The
+   * threshold is then lowered.
+   */
   noteDrop(): void {
     this.#hasDropped = true;
   }
@@ -53,7 +60,7 @@ export class TenantLevels {
       this.#salt = Math.floor(this.#random() * 2 ** 32);
       this.#shuffledAt = this.#clock.now();
     }
-    // Without the random salt, callers could choose a tenant name that is rarely refused.
+    // The salt is random. Otherwise, a client could choose a tenant name that is rarely refused.
     let mixed = fnv1a(tenant, 0x811c9dc5 ^ this.#salt);
     mixed ^= mixed >>> 15;
     return (Math.imul(mixed, 0x2c1b3c6d) >>> 16) % levelsPerPriority;

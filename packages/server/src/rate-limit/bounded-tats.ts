@@ -1,20 +1,22 @@
 /**
- * The theoretical arrival time (TAT) of one key in the GCRA algorithm. At this time the key has its full limit again.
+ * The theoretical arrival time (TAT) of one key in the GCRA rate limit algorithm. From this time on, the key
+ * has all its tokens again.
  */
 export interface Tat {
   at: number;
 }
 
 /**
- * Stores a TAT (theoretical arrival time of the GCRA algorithm) for each key, in bounded memory. A key with a past TAT
- * has its full limit, so it can be forgotten. If no place is free, new keys share one overflow TAT.
+ * Stores a TAT (theoretical arrival time of the GCRA algorithm) for each key, in bounded memory. A key whose
+ * TAT has passed has all its tokens again, so it can be forgotten. If the memory is full, new keys share one
+ * TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
   readonly #overflow: Tat = { at: 0 };
   #young = new Map<string, Tat>();
   #old = new Map<string, Tat>();
-  /** The earliest time at which `#turn` may run again. It visits every old key, so it must not run too often. */
+  /** The earliest time at which `#turn` may run again. It visits every old key, so it must not run often. */
   #nextTurnAt = -Infinity;
 
   constructor(keysMax: number) {
@@ -26,8 +28,8 @@ export class BoundedTats {
   }
 
   /**
-   * Returns the arrival time (TAT) of `key`. If there is no place for a new key, returns the TAT that all such keys
-   * share. The caller must not keep the object.
+   * Returns the arrival time (TAT) of `key`. If the memory is full, returns the TAT that all new keys share.
+   * Do not keep the returned object.
    */
   of(key: string, now: number): Tat {
     const young = this.#young.get(key);
@@ -41,12 +43,15 @@ export class BoundedTats {
     return tat;
   }
 
-  /** Returns the TAT of `key` without adding the key; 0 if it is unknown. */
+  /** Returns the TAT (arrival time) of `key` without adding the key. Returns 0 if the key is unknown. */
   peek(key: string): number {
     return (this.#young.get(key) ?? this.#old.get(key))?.at ?? 0;
   }
 
-  /** Makes the young generation the old one. Returns false if this does not free a place yet. */
+  /**
+   * Makes the young generation of keys the old one, and forgets old keys whose TAT has passed. Returns false
+   * if there is still no room for a new key.
+   */
   #turn(now: number): boolean {
     if (now < this.#nextTurnAt) return false;
     const carried = new Map<string, Tat>();

@@ -15,8 +15,8 @@ export class LocalLimits {
   }
 
   /**
-   * Takes `cost` tokens if there is only one limit and more than `leaving` tokens remain. It allocates no memory,
-   * because it runs for nearly every request.
+   * Takes `cost` tokens and returns true, if there is only one limit and more than `leaving` tokens remain.
+   * It allocates no memory, because it runs for nearly every request.
    */
   tryTake(key: string, cost: number, now: number, leaving: number): boolean {
     if (this.#limits.length > 1 || leaving === Infinity) return false;
@@ -27,7 +27,7 @@ export class LocalLimits {
     return true;
   }
 
-  /** Takes `cost` tokens from all limits. If one limit has too few tokens, takes nothing. */
+  /** Takes `cost` tokens from all limits. If one limit has too few tokens, takes none. */
   take(key: string, cost: number, now: number): Taken {
     const tats = this.#limits.map((limit) => limit.tats.of(key, now));
     const waits = this.#limits.map((limit, index) => limit.waitMs(tats[index]!, now, cost));

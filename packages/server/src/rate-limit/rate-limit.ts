@@ -29,7 +29,7 @@ import { LocalLimits } from './local-limits.ts';
 import { legacyFields, RateFields, type RatePolicy, type Taken } from './rate-policy.ts';
 import { SharedLimits } from './shared-limits.ts';
 
-/** Reads a rate. Its number is also the default burst: `'100/m'` lets 100 requests pass at the same moment. */
+/** Reads a rate. Its number is also the default burst: `'100/m'` lets 100 requests pass at once. */
 const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }> = {
   kind: 'a rate such as "100/m"',
   default: '100/m',
@@ -42,42 +42,53 @@ const quota: Field<Rate, { readonly ratePerMs: number; readonly times: number }>
 
 /** The options of `rateLimit`. */
 export interface RateLimitOptions {
-  /** One limit, or several limits. A request must pass all of them. Default: one limit of `100/m`. */
+  /**
+   * One limit, or several limits. A request passes only if all limits allow it. Default: one limit of
+   * `100/m`.
+   */
   limits?: LimitSpec | readonly LimitSpec[] | undefined;
   /**
-   * Returns the caller to limit, for example a verified API key. `undefined` means the address. Default: the address.
+   * Returns whose requests are counted together, for example a verified API key. If it returns `undefined`,
+   * the client's address is used. Default: the address.
    */
   key?: ((exchange: Exchange) => string | undefined) | undefined;
-  /** Whether each route has a limit of its own. Default: `true`. */
+  /** Whether the requests to each route are counted separately. Default: `true`. */
   perRoute?: boolean | undefined;
   /** Returns how many tokens a request takes. Default: 1. */
   cost?: ((exchange: Exchange) => number) | undefined;
   /**
-   * The proxies before this server, such as `peers('10.0.0.0/8')`. Only their `X-Forwarded-For` header is used to find
-   * a client's address. Default: none, and the address of the socket is used.
+   * The proxies in front of this server, such as `peers('10.0.0.0/8')`. The `X-Forwarded-For` header is used
+   * to find a client's address only if one of them sent the request. Default: none, and the address of the
+   * socket is used.
    */
   proxies?: Peers | undefined;
-  /** A store that several processes share, such as the store of `openRedis`. Default: the memory of this process. */
+  /**
+   * A store that several processes share, for example the `rateLimits` of `openRedis`. Default: the memory of
+   * this process.
+   */
   rateLimits?: RateLimits | undefined;
   /**
-   * What to do while the store is unavailable. `share`: limit in memory, with the limit divided by `nodes`. `open`: let
-   * all requests pass. `closed`: refuse all requests. Default: `share`.
+   * What to do while the store is unavailable. `share`: each process counts in its memory, with the limit
+   * divided by `nodes`. `open`: all requests pass. `closed`: all requests are refused. Default: `share`.
    */
   whenUnavailable?: 'share' | 'open' | 'closed' | undefined;
   /** The number of processes that share the store. Default: `1`. */
   nodes?: number | undefined;
-  /** How long a request waits for the store. Default: `25ms`. */
+  /** How long a request waits for an answer of the store. Default: `25ms`. */
   timeout?: Duration | undefined;
-  /** Whether busy keys take several tokens from the store in one call, which saves calls. Default: `false`. */
+  /**
+   * Whether a process takes several tokens of a busy key in one call of the store, which saves calls.
+   * Default: `false`.
+   */
   lease?: boolean | LeaseSpec | undefined;
-  /** The most keys in the memory of this process; further keys share one limit. Default: `100000`. */
+  /** The most keys in the memory of this process. Further keys share one limit. Default: `100000`. */
   keysMax?: number | undefined;
   /**
-   * When responses have `RateLimit` headers. `low`: when half of a limit is used up. `always`: in all responses.
-   * `refused`: only in refusals. Default: `low`.
+   * Which responses have `RateLimit` headers. `low`: when half of a limit is used up. `always`: all
+   * responses. `refused`: only refusals. Default: `low`.
    */
   fields?: 'low' | 'always' | 'refused' | undefined;
-  /** True: all requests pass, and refusals are only counted. Default: `false`. */
+  /** True: all requests pass. Requests that would have been refused are only counted. Default: `false`. */
   reportOnly?: boolean | undefined;
   /** Whether responses also have the headers `X-RateLimit-*`. Default: `false`. */
   legacy?: boolean | undefined;
@@ -88,21 +99,21 @@ export interface RateLimitOptions {
 /** One limit of `rateLimit()`. */
 export interface LimitSpec {
   /**
-   * The name of this limit in the headers: letters, digits, `.`, `_` and `-`. Default: `default`; with several limits,
-   * limit1 and so on.
+   * The name of this limit in response headers: letters, digits, `.`, `_` and `-`. Default: `default`; with
+   * several limits, limit1 and so on.
    */
   name?: string | undefined;
-  /** Requests per second, minute or hour. Default: `100/m`. */
+  /** How many requests are allowed per second, minute or hour, such as `100/m`. Default: `100/m`. */
   rate?: Rate | undefined;
-  /** Requests that may pass together after a time without requests. Default: the number of `rate`. */
+  /** How many requests may pass at once after a time without requests. Default: the number of `rate`. */
   burst?: number | undefined;
 }
 
-/** How keys borrow tokens from a shared store. */
+/** How a process takes several tokens of a key in advance from a shared store. */
 export interface LeaseSpec {
-  /** The most tokens that a process takes for a key in one call. Default: `20`. */
+  /** The most tokens of a key that a process takes in one call. Default: `20`. */
   tokensMax?: number | undefined;
-  /** How long a process may use these tokens. Default: `100ms`. */
+  /** How long a process may use the tokens that it has taken in advance. Default: `100ms`. */
   for?: Duration | undefined;
 }
 
@@ -130,7 +141,7 @@ export const rateLimitFields = {
   retryAfterCap: duration('1h'),
 } satisfies FieldsOf<RateLimitOptions>;
 
-/** What became of requests, since the process started. `wouldRefuse` is counted where limits are only reported. */
+/** How many requests were allowed and refused, since the process started. */
 export interface RateLimitCounts {
   allowed: number;
   refused: number;
@@ -138,19 +149,22 @@ export interface RateLimitCounts {
   wouldRefuse: number;
 }
 
-/** Limits how many requests a caller may send in a time. */
+/** Limits how many requests a client may send per second, minute or hour. */
 export interface RateLimitPart extends Part {
   readonly counts: RateLimitCounts;
-  /** Requests without a result from the shared store in time. */
+  /** How many requests got no answer of the shared store in time. */
   readonly missed: number;
   /** The number of keys in the memory of this process. */
   readonly keys: number;
 }
 
-/** Longer keys are hashed, so that the number of keys limits the memory. */
+/**
+ * Longer keys are replaced by a hash. So each key needs little memory, and `keysMax` limits the memory of all
+ * keys.
+ */
 const keyLengthMax = 96;
 
-/** A part for `guard` that limits the requests of each caller to each route; 100 a minute by default. */
+/** A part for `guard` that limits the requests of each client to each route; 100 per minute by default. */
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
   const settings = readTable(rateLimitFields, options, 'rateLimit.');
   const { clock = systemClock, random = systemRandom } = environment;
@@ -173,7 +187,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /** If more tokens than this are left, the response needs no `RateLimit` headers. */
+  /** If more tokens than this remain, the response gets no `RateLimit` headers. */
   const fieldsBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -190,7 +204,10 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
-  /** Lets a request pass without an Exchange object. Returns false if the caller is close to its limit. */
+  /**
+   * Lets a request pass without creating an `Exchange` object. Returns false if the client is close to its
+   * limit; then `enter` decides.
+   */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);
     if (!local.tryTake(key, 1, clock.now(), fieldsBelow)) return false;
@@ -222,7 +239,8 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       {
         'ratelimit-policy': rateFields.policy,
         ratelimit: rateFields.limit(tokens, waitMs),
-        // A request that costs more than the burst can never pass, so it gets no Retry-After.
+        // A request that costs more tokens than the burst can never pass, so its response has no
+        // `Retry-After`.
         ...(waitMs < Infinity && { 'retry-after': retryAfterHeader(waitMs, random, settings.retryAfterCap) }),
         ...(legacy && legacyFields(policies[0]!, tokens[0]!)),
       },
@@ -257,7 +275,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
   };
 }
 
-/** The clock of the limits, and the random part of `Retry-After`. */
+/** The clock of the limits, and the random numbers for `Retry-After`. */
 export interface RateEnvironment extends Environment {}
 
 function limiterKey(caller: string, route: string | undefined): string {
@@ -274,7 +292,7 @@ function assertLimits(policies: readonly RatePolicy[]): void {
   });
 }
 
-/** Throws if the cost is negative or NaN. NaN would disable the limit of this key for ever. */
+/** Throws if the cost is negative or NaN. A cost of NaN would disable the limit of this key forever. */
 function assertCost(cost: number): number {
   if (cost >= 0) return cost;
   throw new OptionsError('rateLimit.cost', cost, 'a number of at least 0');

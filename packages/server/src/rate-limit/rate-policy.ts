@@ -7,11 +7,11 @@ export interface RatePolicy {
 
 /** The result of taking tokens from all limits together. */
 export interface Taken {
-  /** How long to wait until the request may pass; 0 if it may pass now. */
+  /** How long the client must wait until the request may pass. 0: it may pass now. */
   readonly waitMs: number;
-  /** How many tokens each limit still has, with a fraction. */
+  /** How many tokens each limit has left, with fractions. */
   readonly tokens: readonly number[];
-  /** The names of the limits that refused. */
+  /** The names of the limits that had too few tokens. */
   readonly violated: readonly string[];
 }
 
@@ -22,9 +22,9 @@ export class RateFields {
   /** The value of `RateLimit-Policy`, which is the same in all responses. */
   readonly policy: string;
   readonly #policies: readonly RatePolicy[];
-  /** For each limit, the start of its part in the `RateLimit` header: `"name";r=`. */
+  /** For each limit, the first characters of its item in the `RateLimit` header: `"name";r=`. */
   readonly #heads: readonly string[];
-  /** A cache of `RateLimit` header values. The index is the number of tokens left. */
+  /** A cache of `RateLimit` header values. The index is the number of tokens that are left. */
   readonly #texts: string[] | undefined;
 
   constructor(policies: readonly RatePolicy[]) {
@@ -34,7 +34,10 @@ export class RateFields {
     this.#texts = policies.length === 1 && policies[0]!.ratePerMs >= 0.001 ? [] : undefined;
   }
 
-  /** Returns the value of `RateLimit`. `waitMs` is the time until a request may pass; 0 if one may pass now. */
+  /**
+   * Returns the value of the `RateLimit` header. `waitMs` is the time until a request may pass; 0 if one may
+   * pass now.
+   */
   limit(tokens: readonly number[], waitMs: number): string {
     const texts = this.#texts;
     const only = tokens[0]!;
@@ -49,8 +52,8 @@ export class RateFields {
     for (let index = 0; index < tokens.length; index++) {
       const left = whole(tokens[index]!);
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      // `waitMs` is infinite if this request costs more than the burst. Then `waitMs` says nothing about other
-      // requests.
+      // `waitMs` is infinite if this request costs more tokens than the burst. Then it says nothing about
+      // other requests.
       const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
@@ -59,15 +62,16 @@ export class RateFields {
 }
 
 /**
- * Writes one limit as `"name";q=100;w=60`: 100 requests in 60 s. The window `w` is the time in which the whole burst
- * comes back, rounded up to whole seconds. The quota `q` is what the rate allows in this window.
+ * Returns one limit in the format `"name";q=100;w=60`: 100 requests in 60 s. `w` is the time in which an
+ * empty limit gets all its tokens back, rounded up to seconds. `q` is the number of requests that the rate
+ * allows in this time.
  */
 function policyItem({ name, ratePerMs, burst }: RatePolicy): string {
   const window = seconds(burst / ratePerMs);
   return `"${name}";q=${Math.max(1, whole(ratePerMs * 1000 * window))};w=${window}`;
 }
 
-/** Returns the `X-RateLimit-*` headers, for clients that do not know the draft. */
+/** Returns the `X-RateLimit-*` headers, for clients that do not know the newer `RateLimit` header. */
 export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Record<string, string>> {
   return {
     'x-ratelimit-limit': String(Math.floor(policy.burst)),
@@ -76,7 +80,9 @@ export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Recor
   };
 }
 
-/** Rounds down, but accepts an error of a thousandth, because sums of fractions are inexact. */
+/**
+ * Rounds down, but tolerates an error of 0.001, because sums of fractions are inexact: 4.9999 counts as 5.
+ */
 function whole(tokens: number): number {
   return Math.floor(tokens + 0.001);
 }

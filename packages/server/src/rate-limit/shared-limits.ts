@@ -9,7 +9,8 @@ export interface SharedLimitsSettings {
   readonly timeoutMs: number;
   readonly whenUnavailable: 'share' | 'open' | 'closed';
   /**
-   * How many processes share the limit. While the store is unavailable, each process allows `1 / nodes` of the limit.
+   * How many processes share the limit. While the store is unavailable, each process allows the limit divided
+   * by `nodes`.
    */
   readonly nodes: number;
   readonly keysMax: number;
@@ -20,26 +21,32 @@ export interface SharedLimitsSettings {
 interface TokenLease {
   tokens: number;
   endsAt: number;
-  /** How many tokens were taken in advance. If all were used before `endsAt`, the next lease is twice as large. */
+  /**
+   * How many tokens were taken in advance. If they are all used before `endsAt`, twice as many are taken next
+   * time.
+   */
   size: number;
-  /** The tokens of the shared limit after this lease was taken. */
+  /** How many tokens the shared limit had left after this process took its tokens. */
   sharedTokens: number;
 }
 
-/** The `waitMs` of refusals while the store is unavailable. */
+/** The `waitMs` of refused requests while the store is unavailable. */
 const closedWaitMs = 1000;
 
 /**
- * Rate limits that many processes share through a store. When the store has refused a key, this process also refuses
- * the key until the key may pass again. With the option `lease`, a process takes several tokens of a busy key in one
- * call.
+ * Rate limits that many processes share through a store. If the store has refused a key, this process refuses
+ * the key itself until the key may pass again. With the option `lease`, a process takes several tokens of a
+ * busy key in one call.
  */
 export class SharedLimits {
   readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /** For each key that the store refused: the time until which this process refuses the key. */
+  /**
+   * For each key that the store refused: the time until which this process refuses the key without asking the
+   * store.
+   */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -86,7 +93,8 @@ export class SharedLimits {
   async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
     const result = await this.store.submit(this.#request(key, size));
     if (result && !result.allowed && size > 1) {
-      // The limit has too few tokens for a lease, but it may still have one token for this request.
+      // The shared limit has too few tokens for a whole lease, but it may still have one token for this
+      // request.
       this.#leases.delete(key);
       return this.#takeShared(key, 1, now);
     }
@@ -106,8 +114,8 @@ export class SharedLimits {
   }
 
   /**
-   * Makes the request to the store. The braces are a hash tag of Redis: they put all limits of one key into the same
-   * shard.
+   * Creates the request to the store. The braces are a hash tag of Redis: all limits of one key are stored in
+   * the same shard.
    */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
@@ -129,7 +137,8 @@ export class SharedLimits {
 
   #block(key: string, now: number, waitMs: number): void {
     const blocked = this.#blocked.of(key, now);
-    // `blocked` may be the shared overflow entry. It must not be set, because it would block other keys.
+    // `blocked` may be the entry that all new keys share when the memory is full. Do not set it, because that
+    // would block other keys.
     if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
@@ -141,7 +150,7 @@ export class SharedLimits {
   }
 
   #remember(key: string, lease: TokenLease): void {
-    // The deleted leases lose their tokens. So fewer requests may pass, never more.
+    // The tokens of the deleted leases are lost. So fewer requests may pass, never more.
     if (this.#leases.size >= this.#settings.keysMax) this.#leases.clear();
     this.#leases.set(key, lease);
   }

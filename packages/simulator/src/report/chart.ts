@@ -4,7 +4,7 @@ import { escaped } from './markup.ts';
 
 export interface Line {
   readonly name: string;
-  /** The number of the line's style in the style sheet. */
+  /** The number of the line's style in the style sheet, as in the class name `p3`. */
   readonly style: number;
   readonly band: Band;
 }
@@ -15,12 +15,12 @@ export interface Chart {
   readonly seconds: number;
   readonly faults: readonly FaultWindow[];
   readonly lines: readonly Line[];
-  /** Formats a value for the axis and the pointer. */
+  /** Formats a value for the axis, and for the text under the mouse pointer. */
   readonly show: (value: number) => string;
   readonly scale?: 'linear' | 'log' | undefined;
-  /** The axis ends at this value or above it. */
+  /** The top of the axis is at least this value. */
   readonly most?: number | undefined;
-  /** The largest possible value: 1 for a share. */
+  /** The largest possible value, such as 1 for a share. The axis does not go above it. */
   readonly cap?: number | undefined;
 }
 
@@ -30,10 +30,10 @@ const LEFT = 58;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 30;
-/** The most points of a line. More points would not be visible, and only make the file larger. */
+/** The most points of a line. More points would not be visible, and would only make the file larger. */
 const POINTS_MAX = 250;
 
-/** Draws a chart over time as SVG. A script is needed only to show values under the pointer. */
+/** Draws a chart over time as SVG. Only the values under the mouse pointer need a script. */
 export function drawChart(chart: Chart): string {
   const { title, says, seconds, faults, lines } = chart;
   const thinned = lines.map((line) => ({ ...line, band: thin(line.band) }));
@@ -82,7 +82,7 @@ function spoken({ lines, show }: Chart): string {
     .map(({ name, band }) => {
       const known = band.mean.filter((value) => value !== null);
       if (known.length === 0) return `${name}: nothing`;
-      // A run of some days has too many values for `Math.min(...known)`.
+      // Do not use `Math.min(...known)`: a run of some days has too many values for one call.
       const least = known.reduce((low, value) => Math.min(low, value));
       const most = known.reduce((high, value) => Math.max(high, value));
       return `${name}: from ${show(least)} to ${show(most)}, at the end ${show(known.at(-1)!)}`;
@@ -161,7 +161,7 @@ function areaPath(
   return path;
 }
 
-/** Replaces neighbouring points by their mean, so that at most `POINTS_MAX` points remain. */
+/** Reduces a line to at most `POINTS_MAX` points. Each new point is the mean of neighbouring points. */
 function thin(band: Band): Band {
   const { length } = band.mean;
   const together = Math.ceil(length / POINTS_MAX);

@@ -1,6 +1,6 @@
 import type { Comparison } from '../comparison.ts';
 
-/** The comparison as CSV, with one line for each policy, group and second. */
+/** Formats a comparison as CSV, with one line for each policy, group and second. */
 export function reportCsv({ policies }: Comparison): string {
   const keys = [
     ...new Set(policies.flatMap(({ groups }) => groups.flatMap(({ series }) => Object.keys(series)))),

@@ -5,7 +5,7 @@ import { escaped, show } from './markup.ts';
 
 const shades = ' ░▒▓█';
 
-/** A sweep as a table for a terminal. Higher figures have a darker block character. */
+/** Formats a sweep as a table for a terminal. Cells with higher figures have a darker block character. */
 export function heatText(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const cells = rows.map((row) => columns.map((column) => cellAt(row, column)));
@@ -32,7 +32,7 @@ export function heatText(sweep: Sweep): string {
   ].join('\n');
 }
 
-/** A sweep over one or two settings as an HTML page that needs nothing from elsewhere. */
+/** Formats a sweep over one or two settings as an HTML page. The page loads no other files. */
 export function heatHtml(sweep: Sweep): string {
   const { columns, rows, cellAt, shareOf } = layout(sweep);
   const [across, down] = sweep.axes;
@@ -62,7 +62,7 @@ function layout({ axes, cells }: Sweep) {
   const known = cells.flatMap(({ figure }) => figure.median ?? []);
   const least = Math.min(...known);
   const most = Math.max(...known);
-  // Two cells get the same colour if they differ by less than the seeds of a single cell differ.
+  // Figures that differ by less than the usual spread between seeds get the same colour.
   const widths = cells.flatMap(({ figure }) => widthOf(figure));
   const noise = widths.length > 0 ? median(widths) : 0;
   return {
@@ -76,14 +76,16 @@ function layout({ axes, cells }: Sweep) {
 }
 
 /**
- * The difference between the highest and the lowest figure of a cell, as a list. The list is empty if one of them is
- * null.
+ * The difference between the highest and the lowest figure of a cell, as a list of one number. The list is
+ * empty if one of them is null.
  */
 function widthOf({ least, most }: Spread): readonly number[] {
   return least === null || most === null ? [] : [most - least];
 }
 
-/** A colour from pale yellow (0) to blue (1). The blue is light enough for black text. */
+/**
+ * Mixes a colour from pale yellow (`share` 0) to blue (`share` 1). The blue is light enough for black text.
+ */
 function colour(share: number): string {
   const mix = (from: number, to: number) => Math.round(from + (to - from) * share);
   return `rgb(${mix(255, 86)},${mix(247, 156)},${mix(214, 214)})`;

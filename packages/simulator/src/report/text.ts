@@ -5,7 +5,9 @@ import { limits, showMetric, verdict } from './verdict.ts';
 
 const blocks = '▁▂▃▄▅▆▇█';
 
-/** A series as a line of block characters. `most` is the value of a full block; null becomes a gap. */
+/**
+ * Draws a series as one line of block characters. `most` is the value of a full block; null becomes a gap.
+ */
 export function sparkline(values: readonly (number | null)[], width: number, most?: number): string {
   const step = Math.max(1, values.length / width);
   const columns = Array.from({ length: Math.min(width, values.length) }, (_, column) => {
@@ -32,7 +34,7 @@ const drawn = [
 ];
 const WIDTH = 60;
 
-/** A comparison as text for a terminal: a table of figures, and two lines over time for each policy. */
+/** Formats a comparison for a terminal: a table of figures, and two lines over time for each policy. */
 export function reportText(comparison: Comparison): string {
   const { scenario, seeds, policies } = comparison;
   const name = Math.max(7, ...policies.map(({ policy }) => policy.length));

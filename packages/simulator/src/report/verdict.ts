@@ -8,7 +8,7 @@ const seconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
 const factors: readonly Metric[] = ['multiplication', 'callsPerSuccess', 'surge'];
 const rates: readonly Metric[] = ['goodput', 'offered'];
 
-/** A figure with the unit of its metric: `99.2 %`, `340 ms`, `1.1×`, `270/s`. */
+/** Formats a figure with the unit of its metric: `99.2 %`, `340 ms`, `1.1×`, `270/s`. */
 export function showMetric(metric: Metric, figure: number | null): string {
   if (figure === null) return 'never';
   if (shares.includes(metric)) return showShare(figure);
@@ -18,7 +18,7 @@ export function showMetric(metric: Metric, figure: number | null): string {
   return rates.includes(metric) ? `${show(figure)}/s` : show(figure);
 }
 
-/** The limits of a bound with their unit: `≥ 99 %`, `≤ 30 s`. */
+/** Formats the limits of a bound with their unit: `≥ 99 %`, `≤ 30 s`. */
 export function limits({ metric, atLeast, atMost }: Pick<Finding, 'metric' | 'atLeast' | 'atMost'>): string {
   return [
     atLeast === null ? '' : `≥ ${showMetric(metric, atLeast)}`,
@@ -28,7 +28,10 @@ export function limits({ metric, atLeast, atMost }: Pick<Finding, 'metric' | 'at
     .join(', ');
 }
 
-/** The result of a comparison in a sentence or two for each policy, the best policy first. */
+/**
+ * Describes the result of a comparison in one or two sentences for each policy. Without bounds, the policy
+ * with the highest success comes first.
+ */
 export function verdict({ policies }: Comparison): string {
   const isBounded = policies.some(({ trial }) => trial.findings.length > 0);
   const ranked = isBounded
@@ -39,7 +42,10 @@ export function verdict({ policies }: Comparison): string {
     .join(' ');
 }
 
-/** What the figures of a policy do not show: that it did nothing, or that it answered without doing the work. */
+/**
+ * Warnings about a policy that its figures do not show: it did not act, or its fallback answered without
+ * doing the work.
+ */
 function reservations(compared: ComparedPolicy): string[] {
   const { document, policy } = compared;
   const mode = document?.mode ?? 'enforce';

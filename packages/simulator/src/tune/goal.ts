@@ -20,14 +20,19 @@ export function parseGoal(text: string, path = 'goal'): Goal {
   };
 }
 
-/** The assertions that a scenario can measure, because it has all their clients and services. */
+/**
+ * Returns the assertions of a goal that a scenario can measure, because it has all the clients and services
+ * that they name.
+ */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
     (each) => isAbout(each, scenario) && missingPartIn(scenario, each.bound) === undefined,
   );
 }
 
-/** Throws if no scenario can measure an assertion. Otherwise this assertion would seem to be met. */
+/**
+ * Throws if no scenario can measure an assertion. Without this check, such an assertion would count as met.
+ */
 export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
@@ -42,12 +47,15 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
   }
 }
 
-/** An assertion with a share of failures (`failing`) applies only to the `failingStorm` with this share. */
+/**
+ * True if a scenario can be used for an assertion. An assertion such as `at 5% failures` applies only to the
+ * `failingStorm` with that share.
+ */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
 }
 
-/** The total timeout that a goal implies, in ms: the lowest upper bound on a latency percentile. */
+/** The total timeout in ms that a goal implies: its lowest upper limit on a latency percentile. */
 export function patienceFor({ assertions }: Goal): number | undefined {
   const limits = assertions
     .filter(({ bound, relation }) => /^p\d/.test(bound.metric) && relation.startsWith('<'))
@@ -55,7 +63,9 @@ export function patienceFor({ assertions }: Goal): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/** Figures that are measured in addition to the goal. They decide between two policies that reach the goal. */
+/**
+ * Figures that are measured in addition to the goal. They decide between policies that all reach the goal.
+ */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
@@ -63,12 +73,15 @@ export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].m
 /** The largest possible distance from a goal. Infinite and unknown figures get this distance. */
 const WORST = 10;
 
-/** The search aims at 85 % of a limit. A policy that only just reaches the limit would miss it in other scenarios. */
+/**
+ * The search aims at 85 % of a limit. A policy that barely reaches the limit would miss it in other
+ * scenarios.
+ */
 const MARGIN = 0.85;
 
 /**
- * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the limit. A
- * figure that misses only the margin gets a tenth of the distance.
+ * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the
+ * limit. Missing only the margin counts a tenth.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);
@@ -80,7 +93,7 @@ function distance(assertion: Assertion, figure: number, margin: number): number 
   const isLower = relation === '>' || relation === '>=';
   const isShare = assertion.bound.metric === 'success';
   if (!Number.isFinite(figure)) return WORST;
-  // For success rates, the failures are compared: 98 % has four times the failures of 99.5 %.
+  // For success rates, compare the failures instead: 98 % has four times the failures of 99.5 %.
   const [wanted, got] = isShare ? [1 - limit, 1 - figure] : isLower ? [figure, limit] : [limit, figure];
   return Math.min(WORST, Math.log2(1 + Math.max(0, got / Math.max(margin * wanted, 1e-6) - 1)));
 }

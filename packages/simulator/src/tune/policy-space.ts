@@ -1,7 +1,7 @@
 import { OptionsError, type PolicySpec, policy, type Random } from 'holdfast';
 import { lint } from 'holdfast/lint';
 
-/** One setting of a policy that the search may change. */
+/** One setting of a policy that the search may change, with its possible values. */
 interface Gene {
   readonly name: string;
   /** The possible values, sorted so that neighbours have similar effects. */
@@ -10,7 +10,7 @@ interface Gene {
 
 const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
 
-/** All settings that the search may change. Other settings keep the value of the starting policy. */
+/** All settings that the search may change. Other settings keep their values from the starting policy. */
 const genes: readonly Gene[] = [
   {
     name: 'patience',
@@ -27,8 +27,7 @@ const genes: readonly Gene[] = [
   { name: 'cap', choices: each(['2s', '5s', '10s', '30s'] as const, (cap) => ({ backoff: { cap } })) },
   {
     name: 'jitter',
-    // There is no choice without jitter. The scenarios of the search have too few clients to show the harm of no
-    // jitter.
+    // "No jitter" is not a choice: the scenarios of the search have too few clients to show its harm.
     choices: each(['equal', 'full', 'decorrelated'] as const, (jitter) => ({ backoff: { jitter } })),
   },
   {
@@ -79,7 +78,7 @@ export function randomGenome(random: Random): Genome {
   return genes.map(({ choices }) => Math.floor(random() * choices.length));
 }
 
-/** The starting policy with each attempt timeout, the setting with the largest effect. */
+/** Variants of the starting policy, one for each attempt timeout. This setting has the largest effect. */
 export const timeoutsOf: readonly Genome[] = timeouts();
 
 function timeouts(): Genome[] {
@@ -104,14 +103,14 @@ export function mutated(genome: Genome, random: Random): Genome {
   return next;
 }
 
-/** Takes each gene from one of two genomes, by chance. */
+/** Combines two genomes: takes each gene from one of them, at random. */
 export function crossed(one: Genome, other: Genome, random: Random): Genome {
   return one.map((choice, gene) => (random() < 0.5 ? choice : other[gene]!));
 }
 
 /**
- * Calls `draw` until the policy of the genome is valid. With `isSound`, the policy must not break a rule of `dangerous`
- * either.
+ * Calls `draw` until the genome gives a valid policy. With `isSound`, the policy must also break no rule of
+ * `dangerous`.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -123,7 +122,7 @@ export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome)
 
 const TRIES_MAX = 100;
 
-/** Lint rules against harm to other callers. A tuned policy must not break them. */
+/** Lint rules that prevent harm to other callers. A tuned policy must not break them. */
 const dangerous = new Set([
   'no-budget',
   'large-budget',
@@ -149,7 +148,7 @@ export function policyOf(genome: Genome, base: PolicySpec): PolicySpec {
     if (choice < 0) continue;
     for (const [key, value] of Object.entries(genes[gene]!.choices[choice]!)) {
       const before = spec[key];
-      // A part that is switched off, such as a breaker, stays off.
+      // A part that the starting policy switches off, such as a breaker, stays off.
       if (isGroup(value) && before === false) continue;
       spec[key] = isGroup(value) && isGroup(before) ? { ...before, ...value } : value;
     }

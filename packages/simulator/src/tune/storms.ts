@@ -1,6 +1,9 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 
-/** Makes a small scenario with one service and at most one fault. Many of them run in a second. */
+/**
+ * Builds a small scenario with one service and at most one fault. It is so small that many can run in a
+ * second.
+ */
 function storm(id: string, rate: number, service: string, fault: string, clients = '', title = id): Scenario {
   return parseScenario(`
 id: ${id}
@@ -26,7 +29,7 @@ export function failingStorm(share: number, rate = 100): Scenario {
   );
 }
 
-/** The default scenarios for tuning. */
+/** The scenarios that are used for tuning by default. */
 export function tuningStorms(): Scenario[] {
   const busy = 'workers: 20, time: { exponential: 100ms }';
   return [
@@ -44,7 +47,9 @@ export function tuningStorms(): Scenario[] {
   ];
 }
 
-/** Scenarios that the search does not see. They show whether a tuned policy is also good with other faults. */
+/**
+ * Scenarios that are not used in the search. They show whether a tuned policy is also good with other faults.
+ */
 export function unseenStorms(): Scenario[] {
   const quick = 'workers: 30, time: { lognormal: { median: 80ms, sigma: 0.8, cap: 3s } }';
   return [

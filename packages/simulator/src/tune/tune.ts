@@ -41,11 +41,16 @@ export interface Evidence {
   readonly met: boolean;
 }
 
-/** The options of `tune`. More `trials` and `seeds` take longer and find more. */
+/**
+ * The options of `tune`. With more `trials` and `seeds` the search takes longer and finds better policies.
+ */
 export interface TuneOptions {
-  /** What the policy should reach, as `parseGoal` reads it. Required. */
+  /** The goal that the policy must reach, as `parseGoal` returns it. Required. */
   readonly goal: Goal;
-  /** The policy that the search starts from. Settings outside of the search keep its values. Required. */
+  /**
+   * The policy from which the search starts. Settings that the search does not change keep its values.
+   * Required.
+   */
   readonly base: PolicySpec;
   /** The scenarios in which each policy is tried. Required. */
   readonly storms: readonly Scenario[];
@@ -62,14 +67,14 @@ export interface TuneOptions {
 const TRIALS = 64;
 /** The number of policies that are tried in parallel. */
 const BROOD = 8;
-/** The number of best policies that are tried again with more seeds. */
+/** The number of best policies that are tried again with more seeds at the end. */
 const FINALISTS = 4;
 /** The number of best policies from which new policies are made. */
 const PARENTS = 6;
 
 /**
- * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. At the end, the
- * best few are tried with more seeds, to exclude luck.
+ * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. At the
+ * end the best few are tried with more seeds, to exclude lucky results.
  */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
   const { trials = TRIALS, seeds = 1, onProgress } = options;
@@ -79,7 +84,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
   const explored = Math.max(1, trials - FINALISTS * finalSeeds);
   const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
-    // The search starts with the given policy, so the result is never worse.
+    // The search starts with the given policy itself, so the result is never worse than that.
     if (genomes.length === 0)
       return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
     return children(genomes.slice(0, PARENTS), BROOD, base, random);
@@ -91,7 +96,10 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   return best;
 }
 
-/** Tries as many random policies as `tune`, and returns the best. `tune` must beat this baseline. */
+/**
+ * Tries as many random policies as `tune` does, and returns the best. Tests check that `tune` finds a better
+ * one.
+ */
 export async function searchByChance(options: TuneOptions, pool: RunPool): Promise<Score> {
   const random = seededRandom('chance', options.seed ?? 1);
   const stranger = () => possible(options.base, false, () => randomGenome(random));

@@ -21,7 +21,7 @@ export interface OpenTelemetryOptions {
   readonly labelSetsMax?: number | undefined;
   /** The most calls that have spans at the same time. Further calls get no spans. Default: `10000`. */
   readonly operationsMax?: number | undefined;
-  /** The clock of the policies. It converts their times to dates. Default: the system's. */
+  /** The clock of the policies. It is used to convert their times to dates. Default: the system's. */
   readonly clock?: Clock | undefined;
 }
 
@@ -34,7 +34,10 @@ const known: Readonly<Record<keyof OpenTelemetryOptions, true>> = {
   clock: true,
 };
 
-/** Reports what policies do to OpenTelemetry, as metrics and spans. Returns a function that stops it. */
+/**
+ * Reports the work of policies to OpenTelemetry, as metrics and spans. Returns a function that stops the
+ * reports.
+ */
 export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): () => void {
   assertKnownFields(known, options);
   const { clock = systemClock, operationsMax = 10_000 } = options;

@@ -13,7 +13,10 @@ import {
 import { readings } from '../readings.ts';
 import type { Selection } from '../selection.ts';
 
-/** Records what policies report in the instruments of a meter. Gauges are read when the meter collects them. */
+/**
+ * Records the notices of policies in the instruments of a meter. Gauges are read only when the meter collects
+ * them.
+ */
 export interface Instruments {
   measure(notice: Notice): void;
   stop(): void;
@@ -43,7 +46,10 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
     if (set.overflowed) taking.get('labelOverflows')!.take(1, { metric: metrics[metric].name });
   });
 
-  /** Reads all gauges. Values with the same labels are added up, because a second value would replace the first. */
+  /**
+   * Reads all gauges. Values with the same labels are added up first, because OpenTelemetry keeps only the
+   * last value that is observed.
+   */
   function read(result: BatchObservableResult): void {
     const places = new Map(
       [...gauges.keys()].map((key) => [key, new LabelSets(metrics[key], labelSetsMax, () => ({ sum: 0 }))]),
@@ -63,7 +69,9 @@ export function instruments(meter: Meter, selection: Selection, labelSetsMax: nu
   return { measure, stop: () => meter.removeBatchObservableCallback(read, observed) };
 }
 
-/** The name of a metric without its unit and `_total`, because exporters to Prometheus add both. */
+/**
+ * Returns the name of a metric without its unit and without `_total`, because Prometheus exporters add both.
+ */
 function instrumentName({ name }: Metric): string {
   return name.replace(/^holdfast_/, 'holdfast.').replace(/_(total|seconds)$/, '');
 }

@@ -12,10 +12,15 @@ import type { Around, Clock, Notice, Sent } from 'holdfast';
 import { errorType } from '../error-type.ts';
 import { outcomeOf } from '../measure.ts';
 
-/** Makes spans from notices (events that policies report): one for each call and one for each attempt. */
+/**
+ * Creates spans from notices (events that policies report): one span for each call and one for each attempt.
+ */
 export interface Spans {
   hear(notice: Notice): void;
-  /** Runs the code of an attempt inside the span of the attempt. Spans that this code creates become children. */
+  /**
+   * Runs the code of an attempt inside of the attempt's span. Spans that this code creates become children of
+   * that span.
+   */
   readonly around: Around;
   stop(): void;
 }
@@ -24,7 +29,7 @@ type OfWork = Extract<Notice, { readonly work: number }>;
 
 export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Spans {
   const open = new Map<number, OperationSpan>();
-  /** The number of running calls without a span, because there were too many. */
+  /** The number of running calls that have no span, because `operationsMax` calls have one already. */
   let passedOver = 0;
 
   function begin(notice: OfWork, startedAt: number): OperationSpan {
@@ -35,7 +40,8 @@ export function spans(tracer: Tracer, clock: Clock, operationsMax: number): Span
 
   return {
     hear(notice) {
-      // In mode `observe` only the real call has spans. What the policy would have done took no time.
+      // In mode `observe`, only the real call gets spans. Actions that the policy would have taken did not
+      // happen, so they have no duration.
       if (!('work' in notice) || notice.observed) return;
       if (notice.type === 'start') {
         if (open.size < operationsMax) begin(notice, notice.at);
@@ -75,14 +81,17 @@ class OperationSpan {
   /** The open spans of attempts, by the number of the attempt. */
   readonly #begun = new Map<number, Span>();
   #attempts: number;
-  /** The attempt that ended last. Its span stays open until it is known whether another attempt follows. */
+  /**
+   * The attempt that ended last. Its span stays open until it is known whether another attempt follows
+   * (`retry.last`).
+   */
   #held: HeldAttempt | undefined = undefined;
 
   constructor(tracer: Tracer, clock: Clock, notice: OfWork, startedAt: number) {
     const { policy, target } = notice;
     this.#tracer = tracer;
     this.#policy = policy;
-    // The offset is read once, so that all spans of a call fit together even if the wall clock changes.
+    // Read the offset only once. Then all spans of a call fit together, even if the system clock is changed.
     this.#epochOffsetMs = clock.epochMs() - clock.now();
     const around = context.active();
     this.#span = tracer.startSpan(
@@ -126,7 +135,8 @@ class OperationSpan {
       this.#begun.set(attempt, span);
       inside = trace.setSpan(context.active(), span);
     } catch {
-      // OpenTelemetry itself threw. The call is made all the same, and its span is created at its end.
+      // OpenTelemetry itself threw an error. Make the call without a span; the span is created when the
+      // attempt ends.
       return call();
     }
     return context.with(inside, call);
@@ -158,7 +168,7 @@ class OperationSpan {
 
   #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
     const { attempts, at, target, type } = notice;
-    // Attempts without a notice of their end: the run was cancelled, or another attempt was faster.
+    // The attempts whose end was not reported: the call was cancelled, or another attempt was faster.
     const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
     const isCutShort = type === 'gave_up' && abandoned.length > 0;
     this.#tellHeld(!isCutShort);
@@ -175,7 +185,7 @@ class OperationSpan {
       const { because, outcome: given } = notice;
       this.#span.setAttribute('holdfast.reason', because);
       this.#span.setAttribute('error.type', given === undefined ? because : errorType(given));
-      // A cancelled run is not an error.
+      // A cancelled call is not an error, so its span gets no error status.
       if (because !== 'cancelled') this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#span.end(this.#time(at));
@@ -206,8 +216,8 @@ class OperationSpan {
   }
 
   /**
-   * Converts a time to seconds and nanoseconds. OpenTelemetry could misread a single number as time since the process
-   * start.
+   * Converts a time to seconds and nanoseconds. OpenTelemetry could read a single number as the time since
+   * the start of the process.
    */
   #time(at: number): HrTime {
     const microseconds = Math.round((at + this.#epochOffsetMs) * 1000);
