@@ -3,11 +3,11 @@ import type { CommittedOffset } from './consumer-group.ts';
 import { answerOf } from './kafka-client.ts';
 import type { PartitionWindow } from './partition-window.ts';
 
-/** So long a commit is repeated while the server answers that it cannot take it now, for example in a rebalance. */
+/** A commit that the server refuses, for example during a rebalance, is repeated for at most this time. */
 const patienceMs = 5000;
 const pauseMs = 50;
 
-/** Commits what is done. While one commit is on its way, all others wait for the next one. */
+/** Commits finished offsets. Calls of `flush` during a running commit share the next commit. */
 export class CommitQueue {
   readonly #clock: Clock;
   readonly #commit: (offsets: readonly CommittedOffset[]) => Promise<boolean>;
@@ -24,7 +24,7 @@ export class CommitQueue {
     this.#changed.add(window);
   }
 
-  /** Resolves after a commit that was begun after this call. */
+  /** Resolves when a commit that started after this call has succeeded. */
   flush(): Promise<void> {
     this.#next ??= this.#last
       .catch(() => {})

@@ -22,11 +22,14 @@ export interface GroupSettings {
   readonly group: string;
   readonly sessionTimeoutMs: number;
   readonly rebalanceTimeoutMs: number;
-  /** The topics to read. Asked before each join. */
+  /** Returns the topics to read. Called before each join. */
   topics(): Promise<readonly string[]>;
-  /** This process owns these partitions now, and no others. Those that it had before are still its own. */
+  /**
+   * Called after each join with all partitions that this process owns. A partition that was already in the
+   * last list was owned without interruption.
+   */
   assigned(partitions: readonly Assigned[]): Promise<void>;
-  /** The server gave all partitions to others. */
+  /** Called when the server has removed this process from the group: other processes own its partitions. */
   lost(): void;
   onError(error: unknown): void;
 }
@@ -50,13 +53,17 @@ const heartbeatsPerSession = 3;
 const retryMs = 100;
 
 /**
- * A member of a consumer group. Partitions move one by one (cooperative rebalancing): a member keeps what it has, until
- * it is told to give it up. Commits name the generation, so the server refuses those of a member that it has given up.
+ * A member of a consumer group. With cooperative rebalancing, a member keeps its partitions during a
+ * rebalance, except those that it must give up. Each commit contains the generation of the group, so the
+ * server refuses the commits of a member that it has removed.
  */
 export class ConsumerGroup {
   readonly #settings: GroupSettings;
   readonly #line: Line;
-  /** A join is answered when all members have joined. Commits do not wait for that. */
+  /**
+   * The server answers a join only after all members have joined. Commits use another connection, so they do
+   * not wait.
+   */
   readonly #commitLine: Line;
   readonly #pause: Pause;
   #coordinator: number | undefined;
@@ -67,7 +74,7 @@ export class ConsumerGroup {
   #isLeader = false;
   #layout = '';
   #membership = { isOver: true };
-  /** Resolves when this process is no longer in the group. */
+  /** Resolves when this process has left the group. */
   #left: Promise<void> = Promise.resolve();
   #joined = Promise.withResolvers<void>();
 
@@ -78,7 +85,7 @@ export class ConsumerGroup {
     this.#pause = new Pause(settings.clock);
   }
 
-  /** Joins the group, if this process is not in it. Resolves when it knows its partitions. */
+  /** Joins the group, if this process is not a member. Resolves when it knows which partitions it owns. */
   join(): Promise<void> {
     if (this.#membership.isOver) {
       this.#joined = Promise.withResolvers();
@@ -90,13 +97,13 @@ export class ConsumerGroup {
     return this.#joined.promise;
   }
 
-  /** The topics to read have changed. */
+  /** Call this when the list of topics to read has changed: the member joins again with the new list. */
   rejoin(): void {
     this.#mustJoin = true;
     this.#pause.end();
   }
 
-  /** Resolves when the others can have the partitions. */
+  /** Leaves the group. Resolves when other members can get the partitions of this process. */
   async leave(): Promise<void> {
     if (this.#membership.isOver) return this.#left;
     this.#membership.isOver = true;
@@ -106,14 +113,17 @@ export class ConsumerGroup {
   }
 
   async close(): Promise<void> {
-    // A join that is not answered would keep us for long, so its connection is closed.
+    // A join can wait for its answer until the rebalance ends. Closing its connection ends it at once.
     const leaving = this.leave();
     if (this.#generation < 0) await this.#line.close();
     await leaving;
     await Promise.all([this.#line.close(), this.#commitLine.close()]);
   }
 
-  /** True: committed. False: the server refused, because others own these partitions now. */
+  /**
+   * Returns true if the offsets are committed, false if the server refused because other members own the
+   * partitions.
+   */
   async commit(offsets: readonly CommittedOffset[]): Promise<boolean> {
     const generation = this.#generation;
     if (generation < 0) return false;
@@ -139,7 +149,8 @@ export class ConsumerGroup {
         for (const { errorCode } of partitions) throwAnswer(`a commit of group ${group}`, errorCode);
       return true;
     } catch (error) {
-      // A join was answered in between. What this process still owns is committed again.
+      // A join succeeded during this commit, so the commit had an old generation. The caller repeats it for
+      // the partitions that this process still owns.
       if (answerOf(error) === 'ILLEGAL_GENERATION' && generation !== this.#generation)
         throw new KafkaAnswerError(`a commit of group ${group}`, 'REBALANCE_IN_PROGRESS');
       if (isFenced(error)) {
@@ -188,8 +199,8 @@ export class ConsumerGroup {
     ]);
     if (joined.memberId) this.#memberId = joined.memberId;
     throwAnswer(`a join of group ${group}`, joined.errorCode);
-    // From now on: should the group be divided anew before the answer to the next request, then the members with the
-    // latest generation are believed what they own.
+    // Store the generation before the next request. If another rebalance starts meanwhile, the group leader
+    // believes the list of owned partitions only from members with the latest generation.
     this.#generation = joined.generationId;
     this.#isLeader = joined.leader === joined.memberId;
     let assignments: { memberId: string; assignment: Buffer }[] = [];
@@ -209,7 +220,8 @@ export class ConsumerGroup {
     this.#owned = assigned;
     await this.#settings.assigned(assigned);
     this.#joined.resolve();
-    // What this process gave up is given to others at the next join.
+    // Join again at once: partitions that this process gave up are assigned to other members at the next
+    // join.
     if (givenUp) this.#mustJoin = true;
   }
 
@@ -258,7 +270,7 @@ export class ConsumerGroup {
         [{ memberId, groupInstanceId: null, reason: null }],
       ]);
     } catch (error) {
-      // Without an answer, the session ends by itself.
+      // If this request fails, the server removes the member after `sessionTimeoutMs`.
       onError(error);
     }
   }

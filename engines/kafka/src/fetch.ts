@@ -1,7 +1,7 @@
 import { answerName, type KafkaClient, type Line, type TopicLayout, throwAnswer } from './kafka-client.ts';
 import type { RawRecord } from './partition-window.ts';
 
-/** What to fetch: a partition, and from which offset on. */
+/** A partition to fetch from, and the first offset to fetch. */
 export interface FetchFrom {
   readonly topic: string;
   readonly partition: number;
@@ -12,11 +12,11 @@ export interface Fetched {
   readonly topic: string;
   readonly partition: number;
   readonly records: readonly RawRecord[];
-  /** The offset after the last one that was read. */
+  /** The offset of the next fetch. */
   readonly nextPosition: number;
-  /** The offset after the last record that can be read now. */
+  /** The offset after the last record that was committed, when the server answered. */
   readonly end: number;
-  /** `position` is not in the log, for example because it was deleted. */
+  /** The partition has no record at the offset that was asked for, for example because it was deleted. */
   readonly isOutOfRange: boolean;
 }
 
@@ -61,10 +61,10 @@ interface FetchAnswer {
 const bytesMax = 16 * 1024 * 1024;
 const readCommitted = 1;
 const noSession = { id: 0, epoch: -1 };
-/** Newer servers name topics by their ids. */
+/** Up to this protocol version, a fetch names topics by name. Newer versions name them by id. */
 const namesUntilVersion = 12;
 
-/** Fetches from all given partitions, each from the broker that leads it. */
+/** Fetches records of all given partitions, each from the broker that leads the partition. */
 export async function fetchRecords(
   line: Line,
   layouts: ReadonlyMap<string, TopicLayout>,
@@ -126,7 +126,9 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
   const aborted = [...(abortedTransactions ?? [])].sort((one, other) =>
     Number(one.firstOffset - other.firstOffset),
   );
-  /** Producers whose records are part of an aborted transaction, until its marker comes. */
+  /**
+   * Producers with an aborted transaction. Their records are skipped until the end marker of the transaction.
+   */
   const abortedNow = new Set<bigint>();
   let nextPosition = 0;
   for (const batch of answer.records ?? []) {
@@ -136,7 +138,8 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
     while (aborted.length > 0 && Number(aborted[0]!.firstOffset) <= last)
       abortedNow.add(aborted.shift()!.producerId);
     if (batch.attributes & isControl) {
-      // A control record marks the end of a transaction. Type 0 in its key: the transaction was aborted.
+      // A control record marks the end of a transaction. The type 0 in its key means that the transaction was
+      // aborted.
       if (batch.records[0]?.key?.readInt16BE(2) === 0) abortedNow.delete(batch.producerId);
       continue;
     }
@@ -152,7 +155,10 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
   return { topic, partition, records, nextPosition, end: Number(answer.lastStableOffset), isOutOfRange };
 }
 
-/** The offset of the first record at or after a time, or at an end of the log. */
+/**
+ * Returns an offset for each partition: of the first record, of the end, or of the first record at or after a
+ * time.
+ */
 export async function listOffsets(
   client: KafkaClient,
   layout: TopicLayout,

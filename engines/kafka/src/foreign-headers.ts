@@ -1,6 +1,9 @@
 type RawHeaders = readonly (readonly [Buffer | null, Buffer | null])[];
 
-/** What Spring for Apache Kafka writes, and how we call it. Numbers are four or eight bytes. */
+/**
+ * Headers that Spring for Apache Kafka writes, each with our header of the same meaning. Numbers have 4 or 8
+ * bytes.
+ */
 const springHeaders: { readonly [name: string]: { readonly name: string; readonly isNumber?: true } } = {
   'kafka_dlt-original-topic': { name: 'origin-topic' },
   'kafka_original-topic': { name: 'origin-topic' },
@@ -24,8 +27,9 @@ const springNumbers = new Set([
 const messageMax = 512;
 
 /**
- * Reads the headers of a Spring consumer as ours: where an event comes from, how often it was tried, and why it was
- * parked. A header of ours that exists is not overwritten. Spring's headers stay, their binary numbers as text.
+ * Adds our headers to a record of a Spring consumer: where the event comes from, how often it was tried, and
+ * why it was parked. Headers of ours that the record already has are not overwritten. Spring's headers are
+ * kept, with their binary numbers as text.
  */
 export function readForeignHeaders(
   texts: Readonly<{ [name: string]: string }>,
@@ -37,11 +41,12 @@ export function readForeignHeaders(
     if (value !== null && (springNumbers.has(name) || springHeaders[name]?.isNumber))
       read[name] = numberText(value);
   }
-  // The cause is more telling than the exception around it, so it comes first in the table.
+  // The first match in the table wins. The header of the exception's cause comes before the header of the
+  // exception, because the cause says more.
   for (const [spring, { name }] of Object.entries(springHeaders))
     if (read[spring] && read[name] === undefined) read[name] = read[spring]!.slice(0, messageMax);
   const attempts = Number(read['retry_topic-attempts'] ?? Number.NaN);
-  // Spring counts the attempt that comes next, we count those that were made.
+  // Spring stores the number of the next attempt. We store the number of attempts that were made.
   if (attempts >= 1) read['retry-attempt'] ??= String(attempts - 1);
   if (read['dlq-reason'] !== undefined && read['dlq-stop'] === undefined) {
     read['dlq-stop'] = 'attempts_exhausted';

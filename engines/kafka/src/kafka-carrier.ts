@@ -20,7 +20,7 @@ const firstSeenHeader = 'first-seen-ts';
 const pauseMs = 50;
 const layoutAgeMs = 5000;
 
-/** The size of a record with its headers stays below the 1 MiB that Kafka takes by default. */
+/** Keep a record with its headers below 1 MiB, the largest record that Kafka accepts by default. */
 const kafkaLimits: SizeLimits = {
   payloadBytesMax: 900_000,
   headersBytesMax: 16 * 1024,
@@ -28,7 +28,10 @@ const kafkaLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** Carries messages with Kafka. A topic is a Kafka topic, and one more for each class of delays: `orders.retry.10s`. */
+/**
+ * Sends and receives messages through Kafka. The topic `orders` is a Kafka topic of that name, plus one retry
+ * topic for each tier of delays, such as `orders.retry.10s`.
+ */
 export function kafkaCarrier(settings: KafkaSettings, hasStore: boolean): Carrier<KafkaHandle> {
   return new KafkaCarrier(settings, hasStore);
 }
@@ -46,7 +49,7 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
   readonly #outbox: Outbox;
   readonly #historyLine: Line;
   readonly #readers = new Map<string, TopicReader>();
-  /** Topics that were declared or opened here. */
+  /** Topics that this process has declared or opened. `sweep` cleans the retry topics of these only. */
   readonly #used = new Set<string>();
   readonly #layouts = new Map<string, { layout: TopicLayout; until: number }>();
   #nextPartition = 0;
@@ -82,7 +85,8 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
       retentionMs: isParked ? -1 : Math.max(retentionMs, Math.ceil(keepSettledMs ?? 0)),
       retentionMinMs: keepSettledMs ?? 0,
     };
-    // With a store, retries wait there. Of parked events few are tried again, so those topics are created when needed.
+    // Retry topics are created in advance only without a store: with a store, retries wait in the store. A
+    // dead-letter topic needs its retry topics rarely, so `send` creates them when the first retry comes.
     await this.#create(this.#hasStore || isParked ? [hot] : [hot, ...this.#tierTopics(topic, tiers)]);
     const kept = (await retentionOf(this.#client, [topic])).get(topic)!;
     return { ordering, keepSettledMs: keepSettledMs === undefined ? 0 : kept === -1 ? Infinity : kept };
@@ -180,7 +184,10 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
     return { items: items.map(toArrival), cursor };
   }
 
-  /** Deletes retries that are done in all groups. Tiers keep records for ever, so nothing else would. */
+  /**
+   * Deletes records of retry topics that all groups have handled. Retry topics have no retention limit of
+   * their own.
+   */
   async sweep(limit: number): Promise<number> {
     let left = limit;
     for (const topic of this.#used) {
@@ -201,7 +208,10 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
     return undefined;
   }
 
-  /** A retry is for the group that failed. An event that is published with a delay is for all groups. */
+  /**
+   * Adds the name of our group to a retry: only the group whose handler failed may read it. An event that is
+   * published with a delay gets no group, because all groups read it.
+   */
   #forOurGroup(message: Message): Message {
     const isCopy = [...this.#readers.values()].some((reader) =>
       reader.hasInFlight(message.dedupId.slice(0, -1)),
@@ -212,7 +222,7 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
 
   async #records(topic: string, messages: readonly Message[], now: number): Promise<NewRecord[]> {
     const { leaders } = await this.#layout(topic);
-    // Events without a key stay together in one partition: fewer and larger batches.
+    // All events without a key of this call go to one partition, so that there are fewer and larger batches.
     const unkeyed = this.#nextPartition++ % leaders.length;
     return messages.map((message) => {
       const partition =
@@ -312,7 +322,10 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
   }
 }
 
-/** Hot and retry flows have groups of their own, so neither rebalances because of the other. */
+/**
+ * The topic and its retry topics have separate consumer groups. A rebalance of one group does not stop the
+ * other.
+ */
 function groupOf(group: string, topic: string, queue: QueueName): string {
   return queue === 'hot' ? `${group}.${topic}` : `${group}.${topic}.retry`;
 }
@@ -326,7 +339,8 @@ function timeOf(
   if ((headers[groupHeader] ?? group) !== group) return undefined;
   const dueAt = Number(headers[dueHeader] ?? 0) || 0;
   const hopAt = record.at + last.ms;
-  // It would stand in the way of shorter delays.
+  // A record that waits much longer than the longest tier would fill the window, so that due records behind
+  // it are not fetched. It is sent to the end of its topic again after `last.ms`.
   const isSentAgain = dueAt > hopAt + last.ms;
   return isSentAgain ? { dueAt: hopAt, isSentAgain } : { dueAt };
 }

@@ -17,9 +17,10 @@ import {
 import type { KafkaConnection } from './kafka-connection.ts';
 
 /**
- * The only file that knows the client. It uses connections, the protocol and the idempotent producer of the client. Its
- * stream ends for good when a broker restarts, and its commit of a fenced member overwrites the progress of others, so
- * groups, fetches and commits are our own requests.
+ * The only file that imports the library `@platformatic/kafka`. We use its connections, its protocol and its
+ * idempotent producer. We do not use its consumer: its stream stops for ever when a broker restarts, and a
+ * member that was removed from its group can still overwrite committed offsets. So groups, fetches and
+ * commits are requests of our own.
  */
 
 export interface NewRecord {
@@ -31,7 +32,7 @@ export interface NewRecord {
   readonly timestamp: bigint;
 }
 
-/** An error that the server answered, such as `NOT_COORDINATOR`. */
+/** The server answered with an error code, such as `NOT_COORDINATOR`. */
 export class KafkaAnswerError extends Error {
   readonly answer: string;
 
@@ -56,7 +57,10 @@ const passing = new Set([
   ...['LEADER_NOT_AVAILABLE', 'UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'REBALANCE_IN_PROGRESS'],
 ]);
 
-/** True: the server is not ready yet, for example because the topic is new or a broker has just started. */
+/**
+ * True for a temporary error of the server, for example because the topic is new or a broker has just
+ * started.
+ */
 export function isPassing(error: unknown): boolean {
   return passing.has(answerOf(error) ?? '');
 }
@@ -72,17 +76,23 @@ export function throwAnswer(call: string, code: number): void {
 export interface TopicLayout {
   readonly name: string;
   readonly id: string;
-  /** The broker that leads each partition; −1 while there is none. */
+  /** By partition: the id of the broker that leads it, or −1 while it has no leader. */
   readonly leaders: readonly number[];
 }
 
-/** Requests over connections of their own. Kafka answers the requests of a connection one after the other. */
+/**
+ * Sends requests over its own connections. Kafka answers the requests of one connection one after the other,
+ * so a slow request needs a line of its own.
+ */
 export interface Line {
   request<Response>(node: number | undefined, api: string, args: ArgumentsOf): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** Some arguments depend on the version that the server speaks. */
+/**
+ * The arguments of a request. A function gets the protocol version of the server, for requests that depend on
+ * it.
+ */
 export type ArgumentsOf = readonly unknown[] | ((version: number) => readonly unknown[]);
 
 export class KafkaClient {
@@ -110,12 +120,15 @@ export class KafkaClient {
     };
   }
 
-  /** A request to any broker, or to a given one. */
+  /** Sends a request to the broker `node`, or to any broker if `node` is not given. */
   request<Response>(api: string, args: ArgumentsOf, node?: number): Promise<Response> {
     return this.#main.request(node, api, args);
   }
 
-  /** Those of the topics that exist. Also learns the addresses of the brokers. */
+  /**
+   * Returns the topics of `names` that exist; `undefined`: all topics. Also updates the addresses of the
+   * brokers.
+   */
   async topics(names: readonly string[] | undefined): Promise<TopicLayout[]> {
     const { brokers, topics } = await this.request<MetadataAnswer>('Metadata', [names ?? null, false, false]);
     this.#brokers.clear();
@@ -148,13 +161,17 @@ export class KafkaClient {
     return found!.nodeId;
   }
 
-  /** Resolves when all records are stored by all replicas in sync. A repeat after a lost answer stores nothing twice. */
+  /**
+   * Resolves when all in-sync replicas have stored all records. When an answer is lost, the producer repeats
+   * the request, and Kafka stores the records only once.
+   */
   async produce(records: NewRecord[]): Promise<void> {
     this.#producer ??= new Producer({ ...this.#options, idempotent: true });
     try {
       await this.#producer.send({ messages: records });
     } catch (error) {
-      // What the failed producer had sent may still be on its way, so the next one starts to count anew.
+      // A request of the failed producer may still arrive at Kafka. Its sequence numbers must not collide
+      // with those of the next request, so the next request gets a new producer.
       const failed = this.#producer;
       this.#producer = undefined;
       await failed.close().catch(() => {});
@@ -209,7 +226,10 @@ function clientOptions({ brokers, clientId, tls, sasl }: KafkaConnection) {
   };
 }
 
-/** A response with errors in it is still a response: the errors are those of single partitions. */
+/**
+ * Resolves also with a response that contains error codes: they belong to single partitions, and the caller
+ * reads them.
+ */
 function send<Response>(
   api: API<unknown[], unknown>,
   connection: Connection,
@@ -224,7 +244,7 @@ function send<Response>(
   });
 }
 
-/** The partition that Kafka's own clients choose for a key. */
+/** Returns the same partition for a key as Kafka's Java clients choose. */
 export function partitionOfKey(key: Buffer, partitions: number): number {
   return compatibilityPartitioner({ topic: '' }, key) % partitions;
 }
@@ -254,7 +274,7 @@ export function readAssignment(assignment: Buffer): Assigned[] {
   return assignment.length === 0 ? [] : decodeConsumerProtocolAssignment(assignment).assignedPartitions;
 }
 
-/** The topics that the members of a group want. */
+/** The topics that at least one member of a group subscribes to. */
 export function subscribedTopics(members: readonly GroupMember[]): string[] {
   return [...new Set(members.flatMap(({ metadata }) => decodeConsumerProtocolSubscription(metadata).topics))];
 }
@@ -264,7 +284,10 @@ export interface GroupMember {
   readonly metadata: Buffer;
 }
 
-/** Divides the partitions among the members of a group. Each member keeps what it has, as far as that is fair. */
+/**
+ * Divides the partitions evenly among the members of a group. A member keeps as many of its partitions as
+ * possible.
+ */
 export function assignPartitions(
   self: string,
   members: readonly GroupMember[],

@@ -1,15 +1,18 @@
 import type { ConnectionOptions } from 'node:tls';
 import { OptionsError } from 'holdfast';
 
-/** A login at Kafka: a user with a password, or a token for `OAUTHBEARER`. Passwords appear in no error. */
+/**
+ * How to log in to Kafka: with a user and a password, or with a token. No error message contains the
+ * password.
+ */
 export interface KafkaSasl {
-  /** How the password is sent. Required. */
+  /** The SASL mechanism: how the password or the token is sent. Required. */
   readonly mechanism: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512' | 'OAUTHBEARER';
   /** The name of the user. Default: none. */
   readonly username?: string | undefined;
   /** The password of the user. Default: none. */
   readonly password?: string | undefined;
-  /** The token of OAUTHBEARER, or a function that gets a fresh one. Default: none. */
+  /** The token for `OAUTHBEARER`, or a function that gets a fresh token. Default: none. */
   readonly token?: string | (() => string | Promise<string>) | undefined;
 }
 
@@ -23,10 +26,13 @@ export interface KafkaConnection {
 
 const defaultPort = 9092;
 
-/** Reads `kafka://host:9092,other:9092`, or `kafkas://…` for TLS. A user and a password are for SASL. */
+/**
+ * Reads an address such as `kafka://host:9092,other:9092`; `kafkas://…` means TLS. If the address contains a
+ * user and a password, they are used for a SASL login.
+ */
 export function readUrl(url: string): Pick<KafkaConnection, 'brokers' | 'tls' | 'sasl'> {
   const match = /^kafka(s?):\/\/(?:([^@/]*)@)?([^/@?#]+)\/?$/.exec(url);
-  // The value is not shown: it may hold a password.
+  // The error does not show the address, because the address may contain a password.
   if (!match)
     throw new OptionsError('url', undefined, 'an address such as "kafka://localhost:9092,other:9092"');
   const [, isSecure, credentials, hosts = ''] = match;

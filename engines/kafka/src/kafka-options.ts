@@ -9,30 +9,46 @@ import { defaultTiers, readTiers, type Tier } from './tiers.ts';
 /** The options of `openKafka`. Only the address of the servers is required: `url` or `brokers`. */
 export interface KafkaOptions extends CarrierOptions {
   /**
-   * Where the servers are: `kafka://host:9092,other:9092`, with TLS `kafkas://…`, with a password
+   * The address of the servers: `kafka://host:9092,other:9092`, with TLS `kafkas://…`, with a password
    * `kafkas://user:password@…`. Give either `url` or `brokers`. Default: none.
    */
   readonly url?: string | undefined;
-  /** The addresses of some servers, such as `localhost:9092`. The others are found through them. Default: none. */
+  /**
+   * The addresses of some servers, such as `localhost:9092`. These servers name the other servers. Default:
+   * none.
+   */
   readonly brokers?: readonly string[] | undefined;
   /**
-   * Processes with the same name divide the events of a topic among them. Kafka knows the group as `<group>.<topic>`, and
-   * the one of retries as `<group>.<topic>.retry`. Default: `holdfast`.
+   * The name of the consumer group. Processes of one group divide the events of a topic among them. In Kafka,
+   * the group of a topic is `<group>.<topic>`, and the group of its retry topics is `<group>.<topic>.retry`.
+   * Default: `holdfast`.
    */
   readonly group?: string | undefined;
-  /** How many partitions a topic has. A topic with another number is refused. Default: any, and `3` for new topics. */
+  /**
+   * How many partitions each topic has. A topic that exists with another number is an error. Default: any,
+   * and `3` for new topics.
+   */
   readonly partitions?: number | undefined;
   /** How many servers keep a copy of a new topic. Default: as the servers are configured. */
   readonly replication?: number | undefined;
-  /** False: topics are never created. What is missing is an error that says the command to run. Default: `true`. */
+  /**
+   * False: the engine never creates topics. If a topic is missing, the error contains the command that
+   * creates it. Default: `true`.
+   */
   readonly createTopics?: boolean | undefined;
-  /** How long a new topic keeps events, done or not. Default: `7d`. */
+  /**
+   * How long a new topic keeps its events. After that, Kafka deletes also events that were not handled.
+   * Default: `7d`.
+   */
   readonly retention?: Duration | undefined;
-  /** The classes of delays. Each has a topic, such as `orders.retry.10s`. Default: `1s`, `10s`, `1m`, `10m`, `1h`. */
+  /**
+   * The tiers of retry delays. Each tier has a topic, such as `orders.retry.10s`. A retry goes to the longest
+   * tier that is not longer than its delay. Default: `1s`, `10s`, `1m`, `10m`, `1h`.
+   */
   readonly tiers?: readonly Duration[] | undefined;
-  /** If a process is silent for this long, others get its partitions. Default: `10s`. */
+  /** If a process sends no heartbeat for this time, other processes get its partitions. Default: `10s`. */
   readonly sessionTimeout?: Duration | undefined;
-  /** How long others wait for a process when partitions are divided anew. Default: `30s`. */
+  /** How long a rebalance of the partitions waits for a process that does not join it. Default: `30s`. */
   readonly rebalanceTimeout?: Duration | undefined;
   /** The name of this process in the logs of the servers. Default: `holdfast`. */
   readonly clientId?: string | undefined;
@@ -40,7 +56,7 @@ export interface KafkaOptions extends CarrierOptions {
   readonly tls?: ConnectionOptions | undefined;
   /** How to log in. Default: none. */
   readonly sasl?: KafkaSasl | undefined;
-  /** Called when a connection is lost, or when Kafka has deleted events that were not read. Default: none. */
+  /** Called when a connection is lost, or when Kafka deleted events before they were read. Default: none. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -68,7 +84,7 @@ const known: Readonly<Record<keyof KafkaOptions, true>> = {
   random: true,
 };
 
-/** The options that a carrier needs, all of them known. */
+/** The options of `kafkaCarrier`, checked and with all defaults filled in. */
 export interface KafkaSettings {
   readonly connection: KafkaConnection;
   readonly group: string;

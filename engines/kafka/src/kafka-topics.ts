@@ -10,23 +10,23 @@ import {
   throwAnswer,
 } from './kafka-client.ts';
 
-/** How a topic has to be. */
+/** A topic that must exist, with the settings that it must have. */
 export interface WantedTopic {
   readonly name: string;
-  /** `undefined`: any number. */
+  /** `undefined`: any number of partitions is accepted. */
   readonly partitions: number | undefined;
-  /** How long records are kept if the topic is created, in ms; −1: for ever. */
+  /** How long a topic that is created here keeps its records, in ms; −1: for ever. */
   readonly retentionMs: number;
-  /** A topic that exists must keep them at least so long. */
+  /** A topic that already exists must keep its records for at least this time, in ms. */
   readonly retentionMinMs: number;
 }
 
 export interface TopicDefaults {
   readonly partitions: number;
-  /** −1: the default of the server. */
+  /** How many servers keep a copy; −1: the default of the server. */
   readonly replication: number;
   readonly mayCreate: boolean;
-  /** For the commands in error messages. */
+  /** The address that is shown in the commands of error messages. */
   readonly bootstrapServer: string;
 }
 
@@ -36,7 +36,10 @@ const pauseMs = 20;
 const attemptsMax = 500;
 const longestName = 249;
 
-/** Throws for a name that Kafka would refuse. `rest` characters are left for what is put behind it. */
+/**
+ * Throws if Kafka would refuse the name. `rest`: the length of the longest suffix that is added to it, such
+ * as `.retry.10s`.
+ */
 export function assertKafkaName(name: string, rest: number): void {
   const isValid = /^[\w.-]+$/.test(name) && name !== '.' && name !== '..';
   if (!isValid || name.length > longestName - rest)
@@ -48,8 +51,9 @@ export function assertKafkaName(name: string, rest: number): void {
 }
 
 /**
- * Creates the topics that do not exist, and resolves when they have leaders. Rejects with the command to run if one has
- * another form, or if this process may not create it.
+ * Creates the topics that do not exist, and resolves when all their partitions have leaders. Rejects if a
+ * topic exists with other settings, or if this process may not create it. The error contains the command to
+ * run.
  */
 export async function ensureTopics(
   client: KafkaClient,
@@ -70,7 +74,9 @@ export async function ensureTopics(
   }
 }
 
-/** A topic that was just created is known to some servers only, and its leaders do not answer at once. */
+/**
+ * False right after a topic was created: some servers do not know it yet, and its leaders do not answer yet.
+ */
 async function areReady(client: KafkaClient, names: readonly string[]): Promise<boolean> {
   try {
     const layouts = await client.topics(names);
@@ -133,7 +139,7 @@ async function create(
   ]);
   for (const { errorCode, errorMessage } of topics) {
     const answer = answerName(errorCode);
-    // Two processes may start at the same time.
+    // Another process that starts at the same time may have created the topic.
     if (answer === 'NONE' || answer === 'TOPIC_ALREADY_EXISTS') continue;
     throw notThere(
       missing,

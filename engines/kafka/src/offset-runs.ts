@@ -1,17 +1,24 @@
 /**
- * Offsets above the committed one that are done, as text for the metadata of a commit: `1:` and pairs of a gap and a
- * length, in base 36. Another member that takes over the partition does not deliver them again.
+ * Events are finished in any order, but Kafka commits a single offset. So the metadata of the commit lists
+ * the finished offsets above the committed one: `1:`, then pairs of a gap and a run length, in base 36. The
+ * next owner of the partition reads the list, and does not deliver these events again.
  */
 const version = '1:';
 const base = 36;
 
-/** Longer runs and gaps are not ours. */
+/** Metadata with a larger gap or run was not written by us, and is ignored. */
 const runMax = 100_000;
 
-/** Kafka keeps this many bytes with a commit, unless `offset.metadata.max.bytes` says otherwise. */
+/**
+ * The most bytes of metadata that Kafka stores with a commit, unless the server sets
+ * `offset.metadata.max.bytes`.
+ */
 export const metadataMax = 4096;
 
-/** `done` in ascending order, all above `low`. Runs that do not fit are left out: those events may come again. */
+/**
+ * Writes the finished offsets `done`, which are in ascending order and above `low`. Runs that do not fit into
+ * the metadata are left out: their events may be delivered again.
+ */
 export function writeRuns(low: number, done: Iterable<number>): string {
   let text = version;
   let at = low;
@@ -37,7 +44,7 @@ export function writeRuns(low: number, done: Iterable<number>): string {
   return text === version ? '' : text;
 }
 
-/** Reads what `writeRuns` wrote. Text of others means nothing. */
+/** Reads text that `writeRuns` wrote. Returns no offsets for the metadata of other programs. */
 export function readRuns(low: number, text: string | null | undefined): number[] {
   if (!text?.startsWith(version)) return [];
   const numbers = text

@@ -18,7 +18,10 @@ interface GroupAnswer {
   readonly topics: readonly TopicAnswer[];
 }
 
-/** What a group has committed. The offset is −1 where it has committed nothing. */
+/**
+ * Reads the committed offsets of a group. The offset of a partition is −1 if the group has committed nothing
+ * there.
+ */
 async function committedOffsets(
   client: KafkaClient,
   group: string,
@@ -31,7 +34,7 @@ async function committedOffsets(
     [[{ groupId: group, memberId: null, memberEpoch: -1, topics }], false],
     node,
   );
-  // Newer servers answer for several groups.
+  // Newer servers answer with a list of groups. We ask for one group.
   const read = answer.groups?.[0] ?? answer;
   throwAnswer(`a question for the offsets of group ${group}`, read.errorCode);
   return read.topics.flatMap(({ name, partitions }) =>
@@ -47,7 +50,7 @@ async function committedOffsets(
   );
 }
 
-/** The same, again and again while the coordinator of the group is not ready. */
+/** Calls `committedOffsets`, and repeats the call while the coordinator of the group is not ready. */
 export async function committedOffsetsSoon(
   client: KafkaClient,
   group: string,

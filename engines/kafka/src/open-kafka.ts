@@ -4,9 +4,10 @@ import { kafkaCarrier } from './kafka-carrier.ts';
 import { type KafkaOptions, readOptions } from './kafka-options.ts';
 
 /**
- * Opens an engine on Kafka 3.5 or later. Without a store, retries wait in topics by the class of their delay, and parked
- * events go to `<topic>.dlq`. With a store, both are there, keys keep their order, and parked events can be replayed.
- * Connects with the first call.
+ * Opens an engine on Kafka 3.5 or later. Without a store, retries wait in retry topics such as
+ * `orders.retry.10s`, and parked events go to `<topic>.dlq`. With a store, retries and parked events are kept
+ * in the store, the order of each key is kept, and parked events can be replayed. The engine connects with
+ * the first call.
  */
 export function openKafka(options: KafkaOptions): CarrierEngine {
   const settings = readOptions(options);
@@ -14,12 +15,13 @@ export function openKafka(options: KafkaOptions): CarrierEngine {
   const { store, parkedSuffix, prefetchMax, prefetchBytesMax, idleMs, clock, random } = options;
   return carrierEngine(carrier, {
     ...{ store, parkedSuffix, prefetchMax, prefetchBytesMax, idleMs, clock, random },
-    // Kafka answers when the replicas in sync have an event in memory. A power cut of all of them can lose it.
+    // Kafka answers when all in-sync replicas have the event in memory. If all of them lose power, the event
+    // can be lost.
     durability: 'process',
   });
 }
 
-/** What this engine can do with these options. */
+/** The features that an engine with these options has, and the reason for each one that is missing. */
 export function kafkaFeatures(options: KafkaOptions): Features {
   const { features } = kafkaCarrier(readOptions(options), options.store !== undefined);
   return carrierFeatures({ features }, options.store);

@@ -7,15 +7,15 @@ interface Job {
   reject(error: unknown): void;
 }
 
-/** Kafka refuses a request with more than 1 MiB for one partition. */
+/** Kafka refuses a request that contains more than 1 MiB for one partition. This stays below. */
 const partitionBytesMax = 900_000;
 const requestBytesMax = 8 * 1024 * 1024;
 const recordOverhead = 80;
 const headerOverhead = 8;
 
 /**
- * Sends records in as few requests as possible, one request at a time. So the sequence numbers of the producer are in
- * order, and Kafka can tell a repeated request from a new one.
+ * Sends records in as few requests as possible, one request at a time. One request at a time keeps the
+ * sequence numbers of the producer in order. Kafka uses these numbers to recognize a repeated request.
  */
 export class Outbox {
   readonly #produce: (records: NewRecord[]) => Promise<void>;
@@ -26,7 +26,7 @@ export class Outbox {
     this.#produce = produce;
   }
 
-  /** Resolves when all records are stored. After a rejection, some may be stored. */
+  /** Resolves when all records are stored. If it rejects, some of the records may be stored. */
   send(records: readonly NewRecord[]): Promise<void> {
     if (records.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {

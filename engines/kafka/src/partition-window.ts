@@ -1,6 +1,6 @@
 import { readRuns, writeRuns } from './offset-runs.ts';
 
-/** A record as it was fetched. */
+/** A record that was fetched from Kafka, with the time at which it can be delivered. */
 export interface FetchedRecord {
   readonly topic: string;
   readonly partition: number;
@@ -10,42 +10,49 @@ export interface FetchedRecord {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: readonly (readonly [Buffer | null, Buffer | null])[];
-  /** It is given from then on, epoch ms. 0: at once. */
+  /** The record is delivered at this time or later, epoch ms. 0: at once. */
   readonly dueAt: number;
-  /** It waits much longer than its topic is for. So at `dueAt`, it is sent to the end of its topic again. */
+  /**
+   * The delay is much longer than the longest tier. At `dueAt`, the record is sent to the end of its topic
+   * again.
+   */
   readonly isSentAgain?: boolean;
 }
 
 export type RawRecord = Omit<FetchedRecord, 'dueAt' | 'isSentAgain'>;
 
-/** One delivery of one record. */
+/** One delivery of one record. The window is the one of the record's partition. */
 export interface KafkaHandle {
   readonly window: PartitionWindow;
   readonly record: FetchedRecord;
 }
 
-/** If so many records wait for their time, no more are fetched from this partition. */
+/** Stop fetching from a partition when this many fetched records wait to be delivered. */
 const waitingMax = 1000;
-/** Nor if the offsets that are done lie so scattered that a commit could not hold them. */
+/**
+ * Stop fetching also when this many offsets are finished above an unfinished one: the metadata of a commit is
+ * limited.
+ */
 const scatteredMax = 600;
 
 /**
- * What this process has of one partition, from the first offset that is not done on. A commit says that offset, and which
- * offsets above it are done. So no unfinished event is ever committed, and no finished event is repeated.
+ * The state of one partition in this process, from the first unfinished offset on. A commit contains that
+ * offset, and the list of finished offsets above it. So an unfinished event is never committed, and a
+ * finished event is not repeated.
  */
 export class PartitionWindow {
   readonly topic: string;
   readonly partition: number;
   readonly inFlight = new Map<number, KafkaHandle>();
-  /** Another process owns the partition now. */
+  /** True: another process owns the partition. */
   isLost = false;
   /** The next offset to fetch. */
   position: number;
-  /** Every offset below is done. */
+  /** Every offset below this one is finished. */
   #low: number;
-  /** Offsets above `#low` that are done. */
+  /** The finished offsets above `#low`. */
   readonly #done: Set<number>;
-  /** Records that were fetched and not given, the next one last. */
+  /** Records that were fetched and not yet delivered. The next record to deliver is the last element. */
   #waiting: FetchedRecord[] = [];
 
   constructor(topic: string, partition: number, low: number, metadata?: string | null) {
@@ -68,7 +75,7 @@ export class PartitionWindow {
     return this.#waiting.length >= waitingMax || this.#done.size >= scatteredMax + this.inFlight.size;
   }
 
-  /** When the next record can be given, epoch ms. */
+  /** When the next record can be delivered, epoch ms. */
   get nextDueAt(): number | undefined {
     return this.#waiting.at(-1)?.dueAt;
   }
@@ -77,18 +84,21 @@ export class PartitionWindow {
     return this.#low;
   }
 
-  /** How many offsets from `low` to `end` are not done. */
+  /** How many offsets from `low` to `end` are not finished. */
   undone(end: number): number {
     return Math.max(0, end - this.#low - this.#done.size);
   }
 
-  /** What to commit. */
+  /** The offset and the metadata to commit. */
   get progress(): { readonly offset: number; readonly metadata: string } {
     const done = this.#done.size === 0 ? [] : [...this.#done].sort((one, other) => one - other);
     return { offset: this.#low, metadata: writeRuns(this.#low, done) };
   }
 
-  /** Takes what a fetch from `position` has brought. What lies between the records is nothing for us, so it is done. */
+  /**
+   * Adds the records of a fetch from `position`. Offsets between them hold nothing for this group, for
+   * example the end markers of transactions, so they count as finished.
+   */
   accept(records: readonly FetchedRecord[], nextPosition: number): void {
     let expected = this.position;
     const fresh: FetchedRecord[] = [];
@@ -105,7 +115,7 @@ export class PartitionWindow {
       this.#waiting = [...this.#waiting, ...fresh].sort((one, other) => -inOrder(one, other));
   }
 
-  /** Takes at most `limit` records that are due. They are in flight until they are completed. */
+  /** Takes at most `limit` records that are due. They are in flight until `complete` or `putBack`. */
   take(limit: number, now: number): KafkaHandle[] {
     const taken: KafkaHandle[] = [];
     while (taken.length < limit && (this.nextDueAt ?? Infinity) <= now) {
@@ -117,7 +127,7 @@ export class PartitionWindow {
     return taken;
   }
 
-  /** The record was not handled: it is given again. */
+  /** Puts an unhandled record back, so that it is delivered again. */
   putBack(handle: KafkaHandle): void {
     if (this.inFlight.get(handle.record.offset) !== handle) return;
     this.inFlight.delete(handle.record.offset);
@@ -130,7 +140,10 @@ export class PartitionWindow {
     this.#advance();
   }
 
-  /** Kafka no longer has what we wanted to read. It was deleted, or the topic was created anew. */
+  /**
+   * Continues at `offset`, because Kafka has no record at `position`: it was deleted, or the topic was
+   * created again.
+   */
   restartAt(offset: number): void {
     if (offset < this.#low) this.#done.clear();
     for (const done of this.#done) if (done < offset) this.#done.delete(done);

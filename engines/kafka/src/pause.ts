@@ -1,10 +1,10 @@
 import { type Clock, Timer } from 'holdfast';
 
-/** Waits for a time, or until it is ended. If it was ended before, it does not wait. */
+/** A wait that `end` can interrupt. If `end` was called before `wait`, the next `wait` returns at once. */
 export class Pause {
   readonly #timer: Timer;
   #resolve: (() => void) | undefined;
-  /** It was ended before anybody waited. */
+  /** `end` was called while nothing waited, so the next `wait` returns at once. */
   #isOver = false;
 
   constructor(clock: Clock) {

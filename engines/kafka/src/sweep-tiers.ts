@@ -5,7 +5,10 @@ import { committedOffsetsSoon } from './offsets.ts';
 
 const deleteTimeoutMs = 30_000;
 
-/** Deletes records of retry topics that every group has done, at most `limit`, and returns how many. */
+/**
+ * Deletes at most `limit` records that every group has handled from the retry topics of `topic`. Returns how
+ * many.
+ */
 export async function sweepTiers(
   client: KafkaClient,
   topic: string,
@@ -49,7 +52,7 @@ export async function sweepTiers(
   return limit - left;
 }
 
-/** Each broker knows the groups that it coordinates. */
+/** Asks every broker, because a broker lists only the groups that it coordinates. */
 async function retryGroups(client: KafkaClient): Promise<string[]> {
   const names: string[] = [];
   for (const node of await client.nodes()) {

@@ -1,6 +1,9 @@
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
-/** A class of delays, with a topic of its own: `orders.retry.10s`. */
+/**
+ * A range of retry delays, with its own topic, such as `orders.retry.10s` for delays from 10 s up to the next
+ * tier.
+ */
 export interface Tier {
   readonly ms: number;
   readonly label: string;
@@ -21,7 +24,10 @@ export function readTiers(given: readonly Duration[]): Tier[] {
   return [...new Set(lengths)].sort((one, other) => one - other).map((ms) => ({ ms, label: labelOf(ms) }));
 }
 
-/** The longest tier that is not longer than the delay. So a short delay never waits behind a much longer one. */
+/**
+ * Returns the longest tier that is not longer than the delay. So a retry never waits behind retries with a
+ * much longer delay.
+ */
 export function tierFor(tiers: readonly Tier[], delayMs: number): Tier {
   return tiers.findLast(({ ms }) => ms <= delayMs) ?? tiers[0]!;
 }
@@ -30,7 +36,7 @@ export function tierTopic(topic: string, { label }: Tier): string {
   return `${topic}.retry.${label}`;
 }
 
-/** Whether this is the name of a tier of some topic. */
+/** True for the name of a retry topic, such as `orders.retry.10s`. */
 export function isTierTopic(name: string): boolean {
   return /\.retry\.\d+(?:ms|s|m|h|d)$/.test(name);
 }

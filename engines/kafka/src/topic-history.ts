@@ -14,8 +14,8 @@ interface Source {
 }
 
 /**
- * Reads a topic from a time, or from the offsets of a cursor: `0:17,1:230` starts partition 0 at offset 17. Records of
- * several partitions are merged by their time.
+ * Reads a topic from a time on, or from the offsets of a cursor on. The cursor `0:17,1:230` starts partition
+ * 0 at offset 17, and partition 1 at offset 230. The records of all partitions are merged by their time.
  */
 export async function readHistory(
   client: KafkaClient,
@@ -27,7 +27,7 @@ export async function readHistory(
   const first = await listOffsets(client, layout, 'first');
   const starts = await startsOf(client, layout, first, ends, cursor, from);
   const sources = ends.map((end, partition): Source => {
-    // A cursor may name offsets that were deleted since.
+    // The offsets of a cursor may have been deleted meanwhile.
     const position = Math.max(starts[partition]!, first[partition]!);
     return { partition, end, position, records: [] };
   });
@@ -76,7 +76,7 @@ function readCursor(cursor: string): Map<number, number> {
   return new Map(cursor.split(',').map((each) => each.split(':').map(Number) as [number, number]));
 }
 
-/** Fetches for every partition that has no records left and is not at its end. */
+/** Fetches more records for each partition that has none left in memory and is not read to its end. */
 async function fill(line: Line, layout: TopicLayout, sources: readonly Source[]): Promise<void> {
   for (;;) {
     const empty = sources.filter(({ records, position, end }) => records.length === 0 && position < end);
@@ -92,7 +92,8 @@ async function fill(line: Line, layout: TopicLayout, sources: readonly Source[])
 function take(source: Source, { records, nextPosition, isOutOfRange }: Fetched): void {
   source.records = records.filter(({ offset }) => offset >= source.position && offset < source.end);
   if (source.records.length > 0) return;
-  // Nothing that can be read is left here: markers of transactions, or what was deleted meanwhile.
+  // The fetch brought no record: only end markers of transactions are there, or the records were deleted. Go
+  // on behind them, or end this partition if there is nothing behind them.
   source.position = isOutOfRange || nextPosition <= source.position ? source.end : nextPosition;
 }
 

@@ -16,11 +16,13 @@ export interface ReaderSettings {
   readonly sessionTimeoutMs: number;
   readonly rebalanceTimeoutMs: number;
   readonly listener: IntakeListener<KafkaHandle>;
-  /** The Kafka topics that are read. */
+  /** Returns the Kafka topics to read. */
   topics(): Promise<readonly string[]>;
-  /** When a record is given; `undefined` if it is not for this group. */
+  /**
+   * Returns the time from which on a record can be delivered; `undefined` if it is a retry of another group.
+   */
   timeOf(record: RawRecord): Pick<FetchedRecord, 'dueAt' | 'isSentAgain'> | undefined;
-  /** Sends a record to the end of its topic, and resolves when it is stored. */
+  /** Sends a copy of a record to the end of its topic. Resolves when the copy is stored. */
   sendAgain(record: FetchedRecord): Promise<void>;
   onError(error: unknown): void;
 }
@@ -28,15 +30,20 @@ export interface ReaderSettings {
 const pollMs = 500;
 const pauseMs = 50;
 const partitionBytesMax = 1024 * 1024;
-/** After so long without credit, the partitions go to other processes. */
+/**
+ * If the credit is 0 for this time, this process leaves the group, and other processes get its
+ * partitions.
+ */
 const idleMs = 30_000;
 
-/** Reads some Kafka topics as a member of a consumer group, and gives their records within the credit. */
+/**
+ * Reads Kafka topics as a member of a consumer group. It delivers at most as many records as `credit` allows.
+ */
 export class TopicReader implements Intake {
   readonly windows = new Map<string, PartitionWindow>();
   readonly #settings: ReaderSettings;
   readonly #group: ConsumerGroup;
-  /** Long polls block a connection, so questions for what is there now have another one. */
+  /** A long poll blocks its connection, so `look` uses the connection of `#lookLine`. */
   readonly #pollLine: Line;
   readonly #lookLine: Line;
   readonly #dueTimer: Timer;
@@ -45,7 +52,10 @@ export class TopicReader implements Intake {
   readonly #idleTimer: Timer;
   #layouts: ReadonlyMap<string, TopicLayout> = new Map();
   #credit = 0;
-  /** The credit with which the poll that is on its way was begun. What it brings may still come. */
+  /**
+   * The credit at the start of the current poll. Records of this poll are delivered even if the credit is 0
+   * meanwhile.
+   */
   #pollCredit = 0;
   #polling: Promise<void> | undefined;
   #isClosed = false;
@@ -86,7 +96,10 @@ export class TopicReader implements Intake {
     this.#give();
   }
 
-  /** Completes deliveries, and commits. False for those that others own now. */
+  /**
+   * Marks records as finished, and commits. Returns false for a record whose partition has another owner by
+   * now.
+   */
   async done(handles: readonly KafkaHandle[]): Promise<boolean[]> {
     for (const handle of handles) {
       if (handle.window.isLost) continue;
@@ -103,13 +116,16 @@ export class TopicReader implements Intake {
     if (this.#credit === 0) void this.#leaveIfIdle();
   }
 
-  /** Whether this process was given a message and has not finished it, such as `orders/3/17`. */
+  /** True if the message, such as `orders/3/17`, was delivered to this process and is not finished. */
   hasInFlight(messageId: string): boolean {
     const [, name = '', offset] = /^(.*)\/(\d+)$/.exec(messageId) ?? [];
     return this.windows.get(name)?.inFlight.has(Number(offset)) ?? false;
   }
 
-  /** The topics to read have changed. */
+  /**
+   * Call this when the list of topics to read has changed. The process joins the group again with the new
+   * list.
+   */
   topicsChanged(): void {
     this.#group.rejoin();
   }
@@ -124,7 +140,7 @@ export class TopicReader implements Intake {
     await this.#polling;
   }
 
-  /** Resolves when this process knows its partitions. */
+  /** Starts polling and joins the group. Resolves when this process knows which partitions it owns. */
   #start(): Promise<void> {
     this.#polling ??= this.#poll();
     const joined = this.#group.join();
@@ -149,7 +165,8 @@ export class TopicReader implements Intake {
       const windows = [...this.windows.values()];
       const idle = windows.filter(({ nextDueAt = Infinity }) => nextDueAt > now);
       const hungry = this.#credit > 0 ? idle.filter(({ isFull }) => !isFull) : [];
-      // While some partitions have records to give, the others are only asked for what is there.
+      // A fetch waits for new records only if no partition has a record that is due. Otherwise it returns at
+      // once.
       const isQuiet = idle.length === windows.length;
       if (hungry.length > 0) {
         this.#pollCredit = this.#credit;
@@ -177,7 +194,7 @@ export class TopicReader implements Intake {
         if (window && windows.includes(window)) await this.#accept(window, answer);
       }
     } catch (error) {
-      // A partition may have another leader now.
+      // The leader of a partition may have changed.
       if (!this.#isClosed) await this.#learnLayouts();
       throw error;
     }
@@ -205,7 +222,7 @@ export class TopicReader implements Intake {
     window.accept(ours, nextPosition);
   }
 
-  /** Gives what is due, a part from each partition. */
+  /** Delivers records that are due. Each partition gets an equal share of the credit. */
   #give(): void {
     const { clock, listener } = this.#settings;
     if (this.#isClosed) return;
@@ -240,7 +257,7 @@ export class TopicReader implements Intake {
     );
     const revoked = [...this.windows.values()].filter(({ name }) => !names.has(name));
     if (revoked.length > 0) {
-      // What is done is committed before others read the offsets.
+      // Commit finished records before the new owner of the partition reads the committed offsets.
       await this.#commits.flush().catch(this.#settings.onError);
       this.#lose(revoked);
     }

@@ -4,7 +4,10 @@ import { readForeignHeaders } from './foreign-headers.ts';
 import type { NewRecord } from './kafka-client.ts';
 import type { FetchedRecord, KafkaHandle, RawRecord } from './partition-window.ts';
 
-/** Says for which consumer group a retry is. Others that read the topic have no part in it. */
+/**
+ * The header with the consumer group that a retry is for. Other groups that read the retry topic skip the
+ * record.
+ */
 export const groupHeader = 'retry-group';
 
 export function toRecord(
@@ -36,7 +39,10 @@ export function toArrival(record: RawRecord): Omit<Arrival<KafkaHandle>, 'handle
   };
 }
 
-/** Of repeated headers the last; no value is an empty text; bytes that are no text are base64. */
+/**
+ * Reads headers as text. The last of repeated headers wins, null becomes an empty text, other bytes become
+ * base64.
+ */
 export function readHeaders({ headers }: Pick<FetchedRecord, 'headers'>): { [name: string]: string } {
   const texts: { [name: string]: string } = {};
   let isForeign = false;

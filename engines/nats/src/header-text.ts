@@ -1,7 +1,10 @@
 import type { Headers } from '@holdfast/contracts';
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
 
-/** Header values of NATS are trimmed and have no line breaks, and names are ASCII. Other texts are written with this mark. */
+/**
+ * The prefix of an encoded header name or value. NATS trims header values, forbids line breaks, and allows
+ * only ASCII names, so other texts are encoded.
+ */
 const mark = '%%';
 const plainName = /^[!-9;-~]+$/;
 const oddValue = /\p{Cc}|\p{Cs}|^\s|\s$|^%%/u;
@@ -17,7 +20,10 @@ export function toNatsHeaders(wire: Headers, messageId: string): MsgHdrs {
   return made;
 }
 
-/** Of a header that occurs several times, the last one counts. Headers of the server itself are left out. */
+/**
+ * Reads the headers of a message. The last of repeated headers wins. Headers of the NATS server itself are
+ * left out.
+ */
 export function fromNatsHeaders(given: MsgHdrs | undefined): Record<string, string> {
   const wire: Record<string, string> = {};
   for (const [name, values] of given ?? []) {

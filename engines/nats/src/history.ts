@@ -4,12 +4,18 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { type Clock, sleep } from 'holdfast';
 import type { Session } from './session.ts';
 
-/** An own consumer of the server reads a page, and is removed after this time if this process dies. */
+/**
+ * Each page is read with a temporary consumer. If this process crashes, the server removes the consumer after
+ * this time.
+ */
 const inactiveMs = 30_000;
 
 export interface LogRange extends Pick<HistoryRange, 'from' | 'to' | 'limit' | 'cursor'> {}
 
-/** Reads messages of a stream in their order, also those that are done. The cursor is a sequence number of the stream. */
+/**
+ * Reads messages of a stream in order, including acknowledged ones. The cursor is a sequence number of the
+ * stream.
+ */
 export async function readLog<T extends { readonly at: number }>(
   { session, clock, timeoutMs }: { session: Session; clock: Clock; timeoutMs: number },
   { stream, subject }: { readonly stream: string; readonly subject: string },
@@ -37,7 +43,8 @@ export async function readLog<T extends { readonly at: number }>(
     const wanted = Math.min(limit, made.num_pending);
     const messages = await pullOnce(session, clock, `${stream}.${made.name}`, wanted, timeoutMs);
     const items = messages.map(read);
-    // The time of the server has nanoseconds, so the first ones may be a little too early.
+    // The server compares times in nanoseconds and we in milliseconds, so the first messages may be slightly
+    // too early.
     const within = items.filter(({ at }) => at >= (from ?? 0) && at < to);
     const last = items.at(-1);
     const isLast = items.length < limit || made.num_pending <= limit || (last !== undefined && last.at >= to);

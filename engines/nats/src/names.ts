@@ -1,6 +1,6 @@
 import type { QueueName } from '@holdfast/contracts/carrier';
 
-/** The names of streams, subjects and consumers. A topic is one token in them, whatever characters it has. */
+/** Names streams, subjects and consumers. A topic is encoded so that it is a single token of a subject. */
 export class Names {
   readonly #prefix: string;
 
@@ -18,7 +18,7 @@ export class Names {
     return stream.startsWith(start) ? textOf(stream.slice(start.length)) : undefined;
   }
 
-  /** The subjects of a queue. The `hot` queue has one for each partition. */
+  /** The subject of a queue. The `hot` queue has one subject for each partition; `*` matches all of them. */
   subject(topic: string, queue: QueueName, partition: number | '*' = 0): string {
     const start = `${this.#prefix}.${tokenOf(topic)}`;
     return queue === 'hot' ? `${start}.hot.${partition}` : `${start}.retry`;
@@ -31,7 +31,10 @@ export class Names {
 
 const plain = /[^A-Za-z0-9-]/gu;
 
-/** Letters, digits and hyphens stay. Other characters are written as the hex of their bytes, after a low line. */
+/**
+ * Keeps letters, digits and hyphens. Writes each byte of another character as an underscore and two hex
+ * digits.
+ */
 function tokenOf(topic: string): string {
   return topic.replace(plain, (character) =>
     Array.from(Buffer.from(character), (byte) => `_${byte.toString(16).padStart(2, '0')}`).join(''),
@@ -47,7 +50,7 @@ function textOf(token: string): string {
   }
 }
 
-/** The partition of a key: FNV-1a over its characters. */
+/** The partition of a key, by its FNV-1a hash. */
 export function partitionOf(key: string, partitions: number): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);

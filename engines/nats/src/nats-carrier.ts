@@ -22,16 +22,21 @@ export interface NatsCarrierSettings {
   readonly timeoutMs: number;
 }
 
-/** The subject to which the answer for one delivery is sent. It names stream, consumer and sequence. */
+/**
+ * One delivery. `ack` is the subject to which its acknowledgement is sent. It contains stream, consumer and
+ * sequence.
+ */
 export interface NatsHandle {
   readonly ack: string;
 }
 
-/** How often `send` repeats what was not answered. The server knows a message again by its id. */
+/**
+ * How often `send` sends a message that is not confirmed. The server recognizes a repeated message by its id.
+ */
 const sendsMax = 3;
 const pullMax = 1000;
 
-/** Carries events with JetStream: one stream for each topic. */
+/** Sends and receives events through NATS JetStream, with one stream for each topic. */
 export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> {
   const { clock, limits, ackWaitMs, timeoutMs } = settings;
   const session = new Session(settings.connection, clock, Math.min(1000, ackWaitMs / 20));
@@ -49,7 +54,10 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
     return { messageId: `${topic}/${sequence}`, headers, payload: data, key: undefined, at, sequence };
   }
 
-  /** Answers deliveries, and resolves when the server has noted it. Rejects if it does not answer. */
+  /**
+   * Sends an answer for each delivery, such as `+ACK`. Resolves when the server has confirmed all, rejects if
+   * it does not.
+   */
   async function answer(handles: readonly NatsHandle[], payload: string): Promise<void> {
     const answers = await session.askAll(
       handles.map(({ ack }) => ({ subject: ack, payload })),
@@ -91,7 +99,8 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
       const pulls = partitions.map((partition) => {
         const consumer = names.consumer(queue, partition);
         return new Pulls({
-          // A partition of keys hands out one event at a time.
+          // Partitions above 0 contain events with keys. They deliver one event at a time, to keep the order
+          // of each key.
           ...{ session, clock, stream, consumer, batchMax: partition > 0 ? 1 : pullMax },
           onMessages: (messages) =>
             listener.arrived(
@@ -129,7 +138,8 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
 
     later({ ack }, delayMs) {
       const delay = Math.ceil(Math.min(delayMs, delayMaxMs) * 1e6);
-      // If the connection is down, the message comes again after `ackWait`, and is given back again.
+      // If the connection is down, the server delivers the message again after `ackWait`. Then it is returned
+      // again.
       void session.connection().then(
         (connection) => connection.publish(ack, `-NAK {"delay":${delay}}`),
         () => {},
@@ -151,12 +161,13 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
     async history(topic, range) {
       const log = { stream: names.stream(topic), subject: names.subject(topic, 'hot', '*') };
       const { keepSettledMs = 0 } = (await streams.describe(topic)) ?? {};
-      // A stream that forgets what is done has no history, and takes no second reader.
+      // A stream that deletes acknowledged events has no history, and the server allows no second consumer on
+      // it.
       if (keepSettledMs === 0) return { items: [], cursor: undefined };
       return readLog({ session, clock, timeoutMs }, log, range, (message) => arrivalOf(topic, message));
     },
 
-    /** Removes what is done, and was published longer ago than `keepSettledMs`. */
+    /** Deletes acknowledged events that were published longer ago than `keepSettledMs`. */
     async sweep() {
       let purged = 0;
       for (const topic of await streams.topics()) {
@@ -188,7 +199,7 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
   };
 }
 
-/** A longer delay is divided: the message comes, and is given back again. */
+/** The longest delay of one `-NAK`. A message with a longer delay arrives early, and is delayed again. */
 const delayMaxMs = 24 * 60 * 60 * 1000;
 
 async function sendAll(session: Session, requests: readonly Request[], timeoutMs: number): Promise<number[]> {
@@ -206,7 +217,8 @@ async function sendAll(session: Session, requests: readonly Request[], timeoutMs
       else {
         const { error, duplicate } = answer.json<PublishAnswer>();
         if (error) throw new NatsError('REFUSED', `NATS refused an event: ${error.description}`);
-        // After a repeat, the server may know it from the first time.
+        // From the second try on, `duplicate` can mean that the server has stored our own first try. That is
+        // no duplicate.
         if (duplicate && sends === 0) duplicates.push(item.index);
       }
     }
@@ -222,7 +234,11 @@ interface PublishAnswer {
   readonly error?: { readonly description: string };
 }
 
-/** `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<…>.<time in ns>.<pending>`, and two more parts before, since 2.11. */
+/**
+ * Reads the sequence and the time from an acknowledgement subject:
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<…>.<time in ns>.<pending>`. Since NATS 2.11, two more
+ * parts stand before the stream.
+ */
 function positionOf(ack: string): { sequence: number; at: number } {
   const parts = ack.split('.');
   const shift = parts.length > 9 ? 2 : 0;

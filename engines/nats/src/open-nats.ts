@@ -7,40 +7,61 @@ import { natsCarrier } from './nats-carrier.ts';
 
 /** The options of `openNats`. Only `url` is required. */
 export interface NatsOptions {
-  /** The address of the server, such as `nats://localhost:4222`, or those of a cluster. Required. */
+  /**
+   * The address of the server, such as `nats://localhost:4222`, or a list of the addresses of a cluster.
+   * Required.
+   */
   readonly url: string | readonly string[];
   /**
-   * An engine beside NATS, such as SQLite or PostgreSQL. It keeps retries, parked events, controls and marks, and the order
-   * of keys. Without it, retries stay in NATS, and parked events go to the topic `<topic>.dlq`. `close` does not close it.
-   * Default: none.
+   * A second engine, such as SQLite or PostgreSQL, that stores retries, parked events, controls and
+   * deduplication records, and keeps the order of keys. Without it, retries stay in NATS, and parked events
+   * go to the topic `<topic>.dlq`. `close` does not close the store. Default: none.
    */
   readonly store?: Engine | undefined;
   /** More options of the client, such as TLS and credentials. Default: none. */
   readonly connection?: NodeConnectionOptions | undefined;
-  /** The start of the names of all streams and subjects: letters, digits and hyphens. Default: `holdfast`. */
+  /**
+   * The prefix of the names of all streams and subjects: letters, digits and hyphens. Default: `holdfast`.
+   */
   readonly prefix?: string | undefined;
-  /** How many servers of a cluster keep each event, from 1 to 5. For streams that are created. Default: `1`. */
+  /**
+   * How many servers of a cluster keep a copy of each event, from 1 to 5. It applies to new streams. Default:
+   * `1`.
+   */
   readonly replicas?: number | undefined;
   /**
-   * How many events of a topic with key order are handled at the same time, in all processes together. For topics that are
-   * created. Default: `32`.
+   * How many events of a topic with key order are handled at the same time, in all processes together. It
+   * applies to new topics. Default: `32`.
    */
   readonly partitions?: number | undefined;
-  /** After this time without a sign of its process, an event is delivered to another one. Default: `30s`. */
+  /**
+   * If a process does not extend its hold on an event for this time, NATS delivers it to another process.
+   * Default: `30s`.
+   */
   readonly ackWait?: Duration | undefined;
-  /** For how long NATS knows an id again, and does not store an event twice. Default: `2m`. */
+  /**
+   * How long NATS remembers the id of an event. An event with the same id is not stored again. Default: `2m`.
+   */
   readonly duplicateWindow?: Duration | undefined;
-  /** How long an answer of the server may take. Default: `5s`. */
+  /** How long to wait for an answer of the server. Default: `5s`. */
   readonly timeout?: Duration | undefined;
-  /** The name of the dead-letter topic is the name of the topic and this text. Not used with a store. Default: `.dlq`. */
+  /**
+   * The suffix that makes the name of a dead-letter topic: `orders.dlq`. Not used with a store. Default:
+   * `.dlq`.
+   */
   readonly parkedSuffix?: string | undefined;
-  /** The most first attempts of a topic that wait in this process for a lease, and as many retries. Default: `2000`. */
+  /**
+   * The most events of a topic that this process fetches in advance, before a handler is free. Retries have a
+   * limit of the same size. Default: `2000`.
+   */
   readonly prefetchMax?: number | undefined;
-  /** Limits of events. NATS itself refuses messages of more than 1 MiB, headers included. Default: payloads of 900 kB. */
+  /**
+   * Size limits of events. NATS refuses messages above 1 MiB, including headers. Default: payloads of 900 kB.
+   */
   readonly limits?: SizeLimitOptions | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and timeouts; tests pass a fake clock. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -59,8 +80,8 @@ const known: Readonly<Record<keyof NatsOptions, true>> = {
 };
 
 /**
- * The largest events that a NATS server takes with its default limit of 1 MiB a message: 900,000 bytes of payload and 16
- * KiB of headers.
+ * The largest events: 900,000 bytes of payload and 16 KiB of headers. A NATS server accepts messages up to 1
+ * MiB by default.
  */
 export const natsLimits: SizeLimits = {
   payloadBytesMax: 900_000,
@@ -69,7 +90,10 @@ export const natsLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** Opens an engine for events on NATS JetStream 2.9 or later. It connects with the first call, and reconnects by itself. */
+/**
+ * Opens an engine on NATS JetStream 2.9 or later. It connects with the first call, and reconnects
+ * automatically.
+ */
 export function openNats(options: NatsOptions): CarrierEngine {
   const { carrier, rest } = readNatsOptions(options);
   return carrierEngine(natsCarrier(carrier), { ...rest, durability: 'process' });

@@ -2,17 +2,20 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { type Clock, Timer } from 'holdfast';
 import type { Session } from './session.ts';
 
-/** A request for messages waits on the server for at most this long. Then the next one is sent. */
+/** A pull request waits on the server for at most this time. Then the next one is sent. */
 const expiresMs = 20_000;
-/** A request whose end nobody has told counts as lost after this time more. */
+/** If the server does not report the end of a pull request, it counts as lost this long after its expiry. */
 const graceMs = 2_000;
 
 /**
- * What the server has comes within this time after a request. It has no better answer: a request that does not wait is
- * told that there is nothing, although messages are to be delivered again.
+ * How long `look` waits for messages after a new pull request. A request that does not wait on the server
+ * would be no better: the server answers it with "no messages" even if messages must be delivered again.
  */
 const answerMs = 60;
-/** The same for a request that has waited for long: the server answers it when a message is stored. */
+/**
+ * How long `look` waits if a pull request is already open: the server answers it as soon as a message is
+ * stored.
+ */
 const pushMs = 15;
 
 export interface PullSettings {
@@ -31,17 +34,17 @@ interface Pull {
   left: number;
 }
 
-/** Pulls messages of one consumer. Plain requests: the client's own iterator costs ten times as much for a message. */
+/** Pulls messages of one consumer with plain requests: the iterator of the client is ten times slower. */
 export class Pulls {
   readonly #settings: PullSettings;
   readonly #inbox = createInbox();
   readonly #timer: Timer;
   #isSubscribed = false;
-  /** Requests that wait on the server. It serves the first one first. */
+  /** Pull requests that wait on the server. The server answers the oldest one first. */
   #pulls: Pull[] = [];
   #credit = 0;
   #last = 0;
-  /** Messages of one turn of the event loop are handed over together. */
+  /** Messages that arrived in this turn of the event loop. They are passed on together. */
   #arrived: Msg[] = [];
   readonly #looks = new Set<(pending: number) => void>();
 
@@ -59,7 +62,7 @@ export class Pulls {
     this.#pull();
   }
 
-  /** Resolves when what the server had has arrived. */
+  /** Resolves when the messages that the server has now have arrived. */
   look(): Promise<void> {
     const { clock } = this.#settings;
     this.#pull();
@@ -67,7 +70,7 @@ export class Pulls {
     if (!first) return Promise.resolve();
     return new Promise((resolve) => {
       const arrived = (pending: number) => {
-        // More is on its way.
+        // The server has more messages for the open requests, so wait for them.
         if (pending > 0 && this.#pulls.length > 0) timer.setIn(pushMs);
         else end();
       };
@@ -94,7 +97,8 @@ export class Pulls {
     this.#pulls = this.#pulls.filter(({ left, sentAt }) => left > 0 && sentAt + expiresMs + graceMs > now);
     const asked = this.#pulls.reduce((sum, { left }) => sum + left, 0);
     const more = Math.min(this.#credit, batchMax) - asked;
-    // Few large requests: another one is sent when half of the credit is free.
+    // Another request is sent only when at least half of the credit is not asked for. So there are few, large
+    // requests.
     if (more <= 0 || (this.#pulls.length > 0 && more * 2 < this.#credit)) return;
     const pull = { number: `${++this.#last}`, sentAt: now, left: more };
     this.#pulls.push(pull);
@@ -114,7 +118,8 @@ export class Pulls {
   }
 
   #onMessage(message: Msg): void {
-    // A message has the subject to which it was published. A status has that of the request.
+    // A message has the subject to which it was published. A status message has the reply subject of the pull
+    // request.
     if (message.subject.startsWith(this.#inbox)) {
       this.#onStatus(message);
       return;
@@ -125,7 +130,10 @@ export class Pulls {
     if (this.#arrived.push(message) === 1) queueMicrotask(() => this.#handOver());
   }
 
-  /** 408: the request has expired, so the next one is sent. 409 and others: it was refused, which is not repeated at once. */
+  /**
+   * Code 408: the pull request has expired, so the next one is sent. Code 409 and others: the server refused
+   * the request, so the next one is sent after `graceMs`.
+   */
   #onStatus({ subject, headers }: Msg): void {
     const code = headers?.code ?? 0;
     if (code < 400) return;
@@ -149,7 +157,10 @@ export class Pulls {
   }
 }
 
-/** How many more messages the consumer had when it sent this one: the last part of the subject for its answer. */
+/**
+ * How many messages were left on the server when it sent this one. It is the last part of the acknowledgement
+ * subject.
+ */
 function pendingAfter({ reply = '' }: Msg): number {
   return Number(reply.slice(reply.lastIndexOf('.') + 1));
 }

@@ -15,7 +15,10 @@ export interface Request {
   readonly headers?: MsgHdrs;
 }
 
-/** One connection. All answers come to one inbox: a subscription for each request would cost ten times as much. */
+/**
+ * One connection. All answers arrive on one inbox subject: a subscription for each request would be ten times
+ * slower.
+ */
 export class Session {
   readonly #options: NodeConnectionOptions;
   readonly #clock: Clock;
@@ -29,8 +32,9 @@ export class Session {
   readonly #ticks: Timer;
   #last = 0;
   /**
-   * On the scale of `Clock.now`: what is read from the connection now has come after this time. A process that was
-   * stopped for a minute learns here that its messages have waited for it, and may be with others.
+   * A message that is read from the connection now has arrived after this time, in ms of `Clock.now`. If the
+   * process was suspended, its messages have waited in the socket, and the server may have delivered them to
+   * other processes.
    */
   readSince: number;
   isClosed = false;
@@ -41,7 +45,7 @@ export class Session {
     this.readSince = clock.now();
     this.#ticks = new Timer(clock, (now) => {
       this.#ticks.setIn(tickMs);
-      // Node runs timers, then reads sockets, then runs this.
+      // Node runs timers first, then reads sockets, and then runs this callback.
       later(() => {
         this.readSince = now;
       });
@@ -63,7 +67,10 @@ export class Session {
     this.#reconnects.add(callback);
   }
 
-  /** Sends requests together, and resolves with their answers. `undefined`: no answer within `timeoutMs`. */
+  /**
+   * Sends requests together, and resolves with their answers. An answer is `undefined` if it did not come in
+   * time.
+   */
   async askAll(requests: readonly Request[], timeoutMs: number): Promise<readonly (Msg | undefined)[]> {
     if (requests.length === 0) return [];
     const connection = await this.connection();
@@ -85,7 +92,7 @@ export class Session {
     return answers;
   }
 
-  /** A request of the API of JetStream. Returns `undefined` if what it is about does not exist. */
+  /** Sends a request to the JetStream API. Returns `undefined` if the stream or consumer does not exist. */
   async api<T>(path: string, body: object | undefined, timeoutMs: number): Promise<T | undefined> {
     const payload = body === undefined ? '' : JSON.stringify(body);
     const [answer] = await this.askAll([{ subject: `$JS.API.${path}`, payload }], timeoutMs);

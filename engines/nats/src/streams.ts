@@ -13,9 +13,15 @@ export interface StreamSettings {
   readonly timeoutMs: number;
 }
 
-/** What a stream's description says of its topic. Servers before 2.10 have no metadata. */
+/**
+ * The settings of a topic. They are stored in the description of its stream, because servers before 2.10 have
+ * no metadata.
+ */
 interface Described extends TopicSettings {
-  /** How many partitions there are for keys; 0 without key order. Events without a key are in partition 0. */
+  /**
+   * How many partitions there are for events with a key; 0 without key order. Partition 0 is for events
+   * without a key.
+   */
   readonly partitions: number;
 }
 
@@ -33,10 +39,13 @@ interface StreamInfo {
 
 const nanos = 1e6;
 
-/** How many messages of an unordered topic may be unacknowledged. Delayed retries count, too. */
+/**
+ * The most unacknowledged messages of a consumer without key order. Retries that wait for their delay count,
+ * too.
+ */
 const pendingMax = 50_000;
 
-/** Creates and describes the stream of each topic, and its consumers. */
+/** Creates the stream of each topic and its consumers, and reads their settings. */
 export class Streams {
   readonly #settings: StreamSettings;
   readonly #known = new Map<string, Described>();
@@ -96,12 +105,18 @@ export class Streams {
     return described;
   }
 
-  /** The partitions of the `hot` queue of a topic that is known. */
+  /**
+   * The partitions of the `hot` queue of a topic. Call `describe` first; an unknown topic has only partition
+   * 0.
+   */
   partitions(topic: string): number[] {
     return Array.from({ length: 1 + (this.#known.get(topic)?.partitions ?? 0) }, (_, partition) => partition);
   }
 
-  /** Events of one key are in one partition, which hands out one event at a time. */
+  /**
+   * All events of a key are in one partition. A partition delivers one event at a time, so their order is
+   * kept.
+   */
   partitionOf(topic: string, key: string | undefined): number {
     const partitions = this.#known.get(topic)?.partitions ?? 0;
     return partitions === 0 || key === undefined ? 0 : 1 + partitionOf(key, partitions);
@@ -123,7 +138,8 @@ export class Streams {
         name: stream,
         description: JSON.stringify(described),
         subjects: [names.subject(topic, 'hot', '*'), names.subject(topic, 'retry')],
-        // With `limits`, acknowledged events stay until `sweep` removes them.
+        // With `limits`, acknowledged events stay until `sweep` deletes them. With `workqueue`, the server
+        // deletes them.
         retention: described.keepSettledMs > 0 ? 'limits' : 'workqueue',
         storage: 'file',
         num_replicas: replicas,
@@ -153,7 +169,8 @@ export class Streams {
           deliver_policy: 'all',
           ack_policy: 'explicit',
           ack_wait: ackWaitMs * nanos,
-          // After `max_deliver`, a message would be stuck for ever. The consumer counts attempts.
+          // No limit: after `max_deliver` deliveries, the server would never deliver a message again. Our
+          // consumer counts the attempts.
           max_deliver: -1,
           max_ack_pending: partition > 0 ? 1 : pendingMax,
           replay_policy: 'instant',

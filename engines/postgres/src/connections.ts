@@ -58,7 +58,8 @@ function ownConnections(
   const pool = new pg.Pool({ ...config, max: connectionsMax });
   // Ignore the error: the pool replaces a lost connection, and a running query rejects.
   pool.on('error', () => {});
-  // A server that dies can say so in the same packet that makes a connection ready, before anybody else listens to its errors.
+  // A stopping server can send its error together with the packet that makes a connection ready, when no
+  // other listener for `error` exists yet. Without a listener, Node would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool: pool as unknown as PostgresPool,

@@ -15,7 +15,10 @@ import type { Database, PostgresTransaction, Row } from './database.ts';
 import { numberOf, textOf } from './envelope-columns.ts';
 
 const columns = 'id, control::text, who, why, undoes, since, until, version';
-/** Every transaction that changes controls locks this row first. */
+/**
+ * Increases the version of the controls. It also locks this row, so that only one transaction changes
+ * controls.
+ */
 const nextVersionText = 'UPDATE {schema}.control_sheet SET version = version + 1 RETURNING version';
 const controlText = `SELECT ${columns} FROM {schema}.control WHERE id = $1`;
 const imposeText = `WITH freed AS (UPDATE {schema}.topic SET releasing = true WHERE name = $2)

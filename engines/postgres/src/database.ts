@@ -8,7 +8,7 @@ export interface PostgresTransaction {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
-/** A pool of connections, as far as the engine uses it. A `Pool` of pg fits. */
+/** The methods of a connection pool that this engine calls. A `Pool` of `pg` has them. */
 export interface PostgresPool {
   connect(): Promise<PostgresTransaction & PoolMember>;
   query(config: object): Promise<{ rows: unknown[]; rowCount: number | null }>;
@@ -53,7 +53,7 @@ export class Database {
   }
 
   /**
-   * Like `rows`, for a text that depends on the question of the caller. The statement is not prepared, because the
+   * Like `rows`, for a text that depends on the filter of the caller. The statement is not prepared: the
    * server would keep each text until the connection ends, and the plan must fit the values.
    */
   async search(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
@@ -143,7 +143,10 @@ export class Database {
 
 const numbers = new Set([20, 21, 23, 700, 701, 1700]);
 
-/** Use own type parsers, because the application may have changed those of `pg`. 64-bit integers become numbers. */
+/**
+ * Our own type parsers, because the application may have changed those of `pg`. 64-bit integers become
+ * numbers.
+ */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return numbers.has(oid) ? Number : pg.types.getTypeParser(oid, format as 'text');

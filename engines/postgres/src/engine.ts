@@ -71,7 +71,7 @@ export interface PostgresOptions {
   readonly onWarning?: ((warning: PostgresWarning) => void) | undefined;
   /** The clock for ids and timers of this process. Event times come from the server's clock. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of ids. Default: the system's. */
+  /** The source of random numbers, for ids. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -105,7 +105,7 @@ export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly journal: Journal<PostgresTransaction>;
 }
 
-/** What the engine can do: everything. */
+/** The features of the PostgreSQL engine. It has all of them. */
 export const postgresFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
@@ -131,7 +131,9 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** PostgreSQL truncates longer names. */
 const nameBytesMax = 63;
 
-/** Connects, and creates or migrates the schema. */
+/**
+ * Opens an engine on PostgreSQL. It connects, and creates the schema or migrates it to the newest version.
+ */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
   assertKnownFields(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;

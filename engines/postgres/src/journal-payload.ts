@@ -1,10 +1,13 @@
 import type { Payload } from '@holdfast/contracts';
 
-/** The first byte of a stored payload that is no text: bytes as they are, or a text with NUL, which PostgreSQL refuses. */
+/**
+ * The first byte of a payload in the bytes column: 0 for bytes, 1 for a text with NUL, which a text column
+ * refuses.
+ */
 const BYTES = 0;
 const TEXT = 1;
 
-/** A payload as the columns text and bytes. */
+/** Returns a payload as two columns, text and bytes. One of them is null. */
 export function payloadPair(payload: Payload | undefined): readonly [string | null, Buffer | null] {
   if (payload === undefined) return [null, null];
   if (typeof payload !== 'string') return [null, Buffer.concat([Buffer.of(BYTES), payload])];

@@ -26,14 +26,17 @@ const nexts = ['keep', 'suspend', 'return', 'done', 'stopped', 'park'];
 
 type Progress = ProgressEntry<PostgresTransaction>;
 
-/** A lease as it is stored. Its token in the contract has all three numbers. */
+/** The numbers of a stored lease. The token that callers see contains all three. */
 export interface LeaseRow {
   readonly seq: number;
   readonly token: number;
   readonly worker: number;
 }
 
-/** Entries that can be written with one call: no assembly is in it twice. */
+/**
+ * Entries that one SQL call can write, because no assembly occurs twice. `place` is the index of an entry in
+ * the batch.
+ */
 export interface Round {
   readonly starts: { readonly place: number; readonly start: NewAssembly; readonly isLeased: boolean }[];
   readonly progress: { readonly place: number; readonly entry: Progress; readonly lease: LeaseRow }[];
@@ -41,15 +44,15 @@ export interface Round {
   readonly ids: Set<string>;
 }
 
-/** How an assembly is named in SQL: by the number of its program and of its queue. */
+/** The database numbers of programs and queues, which SQL uses instead of their names. */
 export interface Numbers {
   program(program: ProgramVersion): number;
   queue(name: string | undefined): number;
 }
 
 /**
- * Splits a batch into rounds, which are written one after the other. Nearly always there is one. Entries whose lease is no
- * lease of ours are in none of them.
+ * Splits a batch into rounds, which are written one after the other. Nearly always there is only one round.
+ * Entries whose lease token this engine cannot have created are left out.
  */
 export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]): Round[] {
   const rounds: Round[] = [];
@@ -61,7 +64,8 @@ export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]):
     const isFree = (round: Round) =>
       named.every((id) => !round.ids.has(id)) &&
       (entry.kind !== 'start' || !entry.worker || !round.worker || round.worker.name === entry.worker.name);
-    // Behind the last round that names one of its assemblies, so that entries of one assembly keep their order.
+    // Put the entry after the last round that contains one of its assemblies, so that entries of one assembly
+    // keep their order.
     let at = rounds.length;
     while (at > 0 && isFree(rounds[at - 1]!)) at--;
     const round = rounds[at] ?? { starts: [], progress: [], worker: undefined, ids: new Set() };
@@ -80,7 +84,10 @@ export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]):
   return rounds;
 }
 
-/** The arguments of the SQL function: a column for each field. A column without any value is not sent. */
+/**
+ * Returns the arguments of the SQL function that writes a round: one array for each field, or null if it has
+ * no value.
+ */
 export function recordValues(round: Round, numbers: Numbers, token: number): unknown[] {
   const progress = round.progress.map(({ entry }) => entry);
   const starts = [
@@ -171,7 +178,7 @@ function signalColumns(signals: readonly { entry: number; signal: NewSignal }[])
   return [signals.map(({ entry }) => entry), ...signalValues(signals.map(({ signal }) => signal))];
 }
 
-/** Signals as columns: target, id, name, payload, bytes. */
+/** Returns signals as one array for each column: target, id, name, payload text, payload bytes. */
 export function signalValues(signals: readonly NewSignal[]): unknown[] {
   return [
     signals.map(({ to }) => to),
@@ -186,7 +193,7 @@ function payloadColumns(payloads: readonly (Payload | undefined)[]): [unknown, u
   return [columnOf(pairs.map(([text]) => text)), columnOf(pairs.map(([, bytes]) => bytes))];
 }
 
-/** One statement can not write a row twice. */
+/** Keeps the last record of each step, because one SQL statement cannot write a row twice. */
 function lastOfEachPath(steps: readonly StepRecord[]): readonly StepRecord[] {
   if (steps.length < 2) return steps;
   return [...new Map(steps.map((step) => [step.path, step])).values()];

@@ -12,7 +12,10 @@ import { storableJson } from './column-values.ts';
 import type { Row } from './database.ts';
 import { payloadFrom } from './journal-payload.ts';
 
-/** The stored numbers of states. A waiting and a running assembly are both open: only the second has a lease. */
+/**
+ * The stored numbers of states. State 0 is open: an open assembly is running if it has a lease, otherwise
+ * waiting.
+ */
 const DONE = 2;
 const PARKED = 1;
 
@@ -27,7 +30,7 @@ export function stateNumber(state: StepState): number {
   return states.indexOf(state);
 }
 
-/** Settled steps: `done` and `failed`. */
+/** A step with a state below this number is settled: `done` or `failed`. */
 export const settledBelow = 2;
 
 const assemblyColumns = `a.seq, a.id, program.name, program.version, a.state, lease.seq IS NOT NULL, a.input, a.input_bytes, a.result,
@@ -45,7 +48,10 @@ export const assembliesText = `SELECT ${assemblyColumns} FROM ${assemblyTables}`
 
 const bytesText = (column: string) => `encode(${column}, 'base64')`;
 
-/** Assemblies with their steps and signals, all of one moment. */
+/**
+ * Reads assemblies with their steps and signals in one statement, so that they are from the same point in
+ * time.
+ */
 export const claimedText = `SELECT ${assemblyColumns},
   (SELECT json_agg(json_build_array(s.path, s.kind, s.state, s.step_order, s.attempts, s.at, s.due_at, s.result, ${bytesText('s.result_bytes')},
     s.rest) ORDER BY s.step_order, s.path)::text FROM {schema}.assembly_step s WHERE s.seq = a.seq),
@@ -105,7 +111,7 @@ export function assemblyOf(row: Row): AssemblyRow {
   };
 }
 
-/** The steps and signals in a row of `claimedText`. */
+/** Reads the steps and signals from a row of `claimedText`. */
 export function recordsOf(row: Row): { steps: StoredStep[]; signals: StoredSignal[] } {
   const [steps, signals] = row.slice(columnCount);
   return {
@@ -136,7 +142,7 @@ export function stepOf(row: Row): StoredStep {
   };
 }
 
-/** The fields that few steps have, as JSON; null if a step has none of them. */
+/** Returns the fields that few steps have as JSON, or null if the step has none of them. */
 export function restOf({ error, because, story, signal }: StepRecord): string | null {
   if (error === undefined && because === undefined && signal === undefined && !story?.length) return null;
   return storableJson({ error, because, story, signal });
@@ -152,7 +158,10 @@ export function signalOf([number, id, name, payload, bytes, at]: Row): StoredSig
   };
 }
 
-/** The conditions of a filter, with numbers of parameters that begin behind `values`. */
+/**
+ * Returns the SQL conditions of a filter, and appends their values to `values`. Parameters are numbered
+ * accordingly.
+ */
 export function conditionsOf(filter: AssemblyFilter, values: unknown[]): string {
   const { name, version, state, queue, key, tenant, fingerprint, stopping } = filter;
   const where: string[] = [];

@@ -7,7 +7,10 @@ import { kindNumber, restOf, stateNumber } from './journal-rows.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** The lock keeps the lease until the commit: whoever takes over waits for it. */
+/**
+ * Reads the lease of the entry. The statements lock it, so that another worker cannot take over before the
+ * commit.
+ */
 const heldText = `SELECT l.seq FROM {schema}.assembly_lease l WHERE l.seq = $1 AND l.token = $2 AND l.worker = $3`;
 const replaceText = `ON CONFLICT (seq, path) DO UPDATE SET at = excluded.at, due_at = excluded.due_at, step_order = excluded.step_order,
   attempts = excluded.attempts, kind = excluded.kind, state = excluded.state, result = excluded.result,
@@ -41,8 +44,9 @@ const startText = `WITH live AS MATERIALIZED (
 type Entry = JournalEntry<PostgresTransaction>;
 
 /**
- * Writes an entry that is alone and of the most common kinds with one plain statement, which takes half of the time of a
- * batch: a start that is leased at once, a step, or the last step with the end. Undefined: write it as a batch.
+ * Writes a single entry of a common kind with one plain statement, which takes half the time of a batch: a
+ * start that is leased at once, a step, or the last step with the end. Returns `undefined` if the entry must
+ * be written as a batch.
  */
 export async function recordSingle(
   database: Database,
@@ -80,7 +84,7 @@ export async function recordSingle(
   const [row] = next
     ? await database.rows(endText, [...values, ...payloadPair(next.result)])
     : await database.rows(stepText, values);
-  // No row: the lease is lost, or this statement cannot end the assembly because it has a queue or is being stopped. Written as
-  // a batch, the entry tells which.
+  // No row: the lease is lost, or this statement cannot end the assembly because it has a queue or is being
+  // stopped. The entry is then written as a batch, which finds out the reason.
   return row && { result: { kind: 'took', revision: row[0] as number } };
 }

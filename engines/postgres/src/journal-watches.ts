@@ -5,17 +5,23 @@ const stateText = `SELECT a.id, concat_ws(' ', a.state, a.revision, a.ended_at, 
   JOIN {schema}.assembly a ON a.id = w.id,
   LATERAL (SELECT count(*) AS steps, sum(step_order * 16 + state + attempts) AS latest FROM {schema}.assembly_step s WHERE s.seq = a.seq) AS s`;
 
-/** What other processes do is asked for: soon after a change, and less often while nothing changes. */
+/**
+ * How often to poll for changes by other processes: `first` after a change, up to `most` while nothing
+ * changes.
+ */
 const askMs = { first: 100, most: 1000 };
 const idsMax = 1000;
 
 interface Watched {
   readonly rings: Set<() => void>;
-  /** What was there when we asked last. */
+  /** The state of the assembly at the last poll. */
   state: string | undefined;
 }
 
-/** Tells those who watch an assembly that it may have changed: changes of this process at once, those of others by asking. */
+/**
+ * Calls listeners of an assembly when it may have changed. Changes by this process are reported at once,
+ * changes by other processes are found by polling.
+ */
 export class JournalWatches {
   readonly #database: Database;
   readonly #watched = new Map<string, Watched>();
@@ -42,7 +48,10 @@ export class JournalWatches {
     };
   }
 
-  /** Calls those who watch. They may call the journal, so a microtask lets the current call end first. */
+  /**
+   * Calls the listeners of an assembly. They may call the journal, so a microtask lets the current call end
+   * first.
+   */
   ring(id: string): void {
     for (const ring of this.#watched.get(id)?.rings ?? []) queueMicrotask(ring);
   }
@@ -54,7 +63,7 @@ export class JournalWatches {
 
   async #ask(): Promise<void> {
     const ids = [...this.#watched.keys()].slice(0, idsMax);
-    // The next question begins with those that were not asked for.
+    // If there are more ids, move these to the end, so that the next poll starts with the others.
     if (ids.length === idsMax) for (const id of ids) this.#moveToEnd(id);
     let hasChanged = false;
     try {
@@ -66,7 +75,7 @@ export class JournalWatches {
         this.ring(id as string);
       }
     } catch {
-      // The server is down: other calls report that, and the next question comes.
+      // The server is down. Other calls report that, and the next poll tries again.
     }
     this.#waitMs = hasChanged ? askMs.first : Math.min(askMs.most, this.#waitMs * 1.5);
     if (!this.#isClosed && this.#watched.size > 0) this.#timer.setIn(this.#waitMs);

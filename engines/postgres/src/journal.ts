@@ -72,17 +72,23 @@ export interface JournalParts {
 }
 
 export interface PostgresJournal extends Journal<PostgresTransaction> {
-  /** Removes at most `limit` ended assemblies whose time is over. Returns how many. */
+  /** Removes at most `limit` ended assemblies whose retention time is over. Returns how many. */
   sweep(limit: number): Promise<number>;
   close(): void;
 }
 
-/** The doorbell of workers. No topic has such a name by accident. */
+/**
+ * The name under which workers listen for due assemblies. It starts with U+0001, so that no topic has the
+ * same name.
+ */
 const workersBell = '\u0001assemblies';
-/** A call that got no answer may have an effect for this long. */
+/** A call that failed without an answer may still be executed by the server for this long. */
 const unansweredMs = 60_000;
 const tokensMax = 2 ** 52;
-/** While the transaction of a step is open, no other worker can take over. PostgreSQL ends one that is idle for 10 s. */
+/**
+ * While the transaction of a step is open, no other worker can take over the assembly. So PostgreSQL ends a
+ * transaction that is idle for 10 s.
+ */
 const idleText = `SELECT set_config('idle_in_transaction_session_timeout', '10000', true)`;
 const heldText = 'SELECT 1 FROM {schema}.assembly_lease WHERE seq = $1 AND token = $2 AND worker = $3';
 const storedStepText = `SELECT s.path, s.kind, s.state, s.step_order, s.attempts, s.at, s.due_at, s.result, s.result_bytes, s.rest
@@ -127,7 +133,10 @@ const sweepText = `WITH seen AS MATERIALIZED (
   ), removed AS (DELETE FROM {schema}.assembly WHERE seq IN (SELECT seq FROM over) RETURNING 1)
   SELECT (SELECT count(*) FROM removed), (SELECT max(seq) FROM seen), (SELECT count(*) FROM seen)`;
 
-/** Stores assemblies in PostgreSQL. A batch of entries is one SQL call, which is one transaction. */
+/**
+ * Stores assemblies (durable workflows) in PostgreSQL. A batch of entries is one SQL call, which is one
+ * transaction.
+ */
 export function postgresJournal({
   database,
   doorbell,
@@ -137,7 +146,10 @@ export function postgresJournal({
 }: JournalParts): PostgresJournal {
   const numbers = new JournalNumbers(database);
   const watches = new JournalWatches(database);
-  /** Tokens of calls that got no answer: what they may have leased is given back with the next claim of the worker. */
+  /**
+   * Lease tokens of failed calls, by worker. The server may have executed these calls, so the next claim of
+   * the worker ends the leases with these tokens.
+   */
   const unanswered = new Map<string, { readonly token: number; readonly until: number }[]>();
   let sweptTo = 0;
 
@@ -201,7 +213,8 @@ export function postgresJournal({
       const revision = (revisions as number[])[index]!;
       if (revision < 0) continue;
       results[place] = { kind: 'took', revision };
-      // What is due later is our own alarm; a queue may let the next one pass.
+      // An assembly may be due: this one, a started one, one that got a signal, or the next one of a queue.
+      // Wake the workers.
       isDue ||=
         entry.next !== undefined || (entry.starts ?? []).length > 0 || (entry.signals ?? []).length > 0;
       watches.ring(entry.lease.id);
@@ -210,7 +223,7 @@ export function postgresJournal({
     if (isDue || isAsleep === true) wake(isAsleep === true);
   }
 
-  /** Writes an entry that is alone. False: it must be written as a batch. */
+  /** Writes a single entry. Returns false if it must be written as a batch. */
   async function writeSingle(
     entry: JournalEntry<PostgresTransaction>,
     results: RecordResult[],
@@ -237,7 +250,10 @@ export function postgresJournal({
     return true;
   }
 
-  /** Runs a step of the caller, and records it in the same transaction if the lease is still ours then. */
+  /**
+   * Runs a step of the caller, and records its result in the same transaction. If the lease is lost, all is
+   * rolled back.
+   */
   async function runTransaction(entry: ProgressEntry<PostgresTransaction>): Promise<ProgressResult> {
     const lease = leaseRowOf(entry.lease.token);
     if (!lease) return LEASE_LOST;
@@ -247,7 +263,7 @@ export function postgresJournal({
       return await database.transaction(async (tx) => {
         const held = await database.rowsWithin(tx, heldText, [lease.seq, lease.token, lease.worker]);
         if (held.length === 0) return LEASE_LOST;
-        // The answer to an earlier try may have been lost.
+        // If the answer to an earlier try was lost, the step is already stored. Then it does not run again.
         const [known] = await database.rowsWithin(tx, storedStepText, [lease.seq, step.path]);
         const stored = known && stepOf(known);
         const isNew = stored?.state !== 'done';
@@ -276,7 +292,7 @@ export function postgresJournal({
       assertStored('step.result', result, limits);
       return result;
     } catch (error) {
-      // A lost connection and a collision are tried again; all else is an answer of the step.
+      // A lost connection and a collision are retried. Any other error was thrown by the step itself.
       if (isUnanswered(error) || toPostgresError(error) !== error || isRepeatable(error)) throw error;
       throw new StepThrew(error);
     }
@@ -287,7 +303,7 @@ export function postgresJournal({
     return new Map(rows.map(assemblyOf).map((row) => [row.stored.id, row]));
   }
 
-  /** Locks an assembly. A claim that is taking it at this moment is waited for. */
+  /** Locks an assembly. If a claim is leasing it at the same time, this waits until the claim has ended. */
   async function lock(tx: PostgresTransaction, id: string) {
     await database.rowsWithin(tx, 'SELECT 1 FROM {schema}.assembly WHERE id = $1 FOR UPDATE', [id]);
     await database.rowsWithin(
@@ -591,7 +607,7 @@ export function postgresJournal({
       const lookMax = Math.max(10 * limit, 10_000);
       const [row] = await database.rows(sweepText, [sweptTo, lookMax, limit]);
       const [removed, lastSeq, seen] = row as [number, number | null, number];
-      // If more could be removed, it looks at the same ones again.
+      // If `limit` rows were removed, there may be more in the same range, so the next sweep reads it again.
       if (removed < limit) sweptTo = seen < lookMax ? 0 : (lastSeq ?? 0);
       return removed;
     },
@@ -599,7 +615,7 @@ export function postgresJournal({
     close: () => watches.close(),
   };
 
-  /** Something has come from outside: to those who run it, and to those who watch it. */
+  /** Notifies workers and listeners after a change from outside, such as a signal. */
   function news(ids: readonly string[]): void {
     wake(true);
     for (const id of ids) watches.ring(id);
@@ -610,7 +626,7 @@ export function postgresJournal({
     return row![0] as number;
   }
 
-  /** If they cannot be read, they are given back with the next claim. */
+  /** Reads the claimed assemblies. If that fails, the next claim of the worker ends their leases. */
   async function readClaimed(
     worker: string,
     token: number,
@@ -627,16 +643,16 @@ export function postgresJournal({
 const LEASE_LOST: ProgressResult = { kind: 'lease_lost' };
 const noNumbers: Numbers = { program: () => 0, queue: () => 0 };
 
-/** Rolls a transaction back, because the lease has passed on meanwhile. */
+/** Thrown to roll back a transaction, because another worker has the lease. */
 class LeaseLost extends Error {}
-/** Rolls a transaction back, because the step has thrown `cause`. */
+/** Thrown to roll back a transaction, because the step has thrown `cause`. */
 class StepThrew extends Error {
   constructor(cause: unknown) {
     super('the step has thrown', { cause });
   }
 }
 
-/** Places of entries that are written together; an entry with a transaction is alone. */
+/** Groups the indexes of entries that are written together. An entry with a transaction is written alone. */
 function segmentsOf(plain: readonly unknown[]): number[][] {
   const segments: number[][] = [];
   let isOpen = false;

@@ -158,7 +158,7 @@ export function postgresOperations({ database, writeAudit, newId }: TriageParts)
           events.map((event) => replayed(event, id)),
         );
       }
-      // Events that have already succeeded or failed are not counted again here.
+      // Events that were already handled are skipped: their publish was counted together with their result.
       await database.rows(releasedText, [id, chosen.map((event) => event.id)]);
       return chosen.length;
     },

@@ -15,19 +15,19 @@ const groupsText = `SELECT fingerprint, reason, message, count, first_at, last_a
   FROM {schema}.parked_groups($1, $2, $3, $4, $5, $6)`;
 const foldText = 'SELECT {schema}.fold_parked_counts($1)';
 
-/** How many changes are added to the counts in one transaction. */
+/** How many rows of changes one transaction adds to the stored counts. */
 const foldMax = 10_000;
 const roundsMax = 100;
-/** If this many added-up rows wait for vacuum, the table is vacuumed. */
+/** Vacuum the table when this many rows of changes were added up and deleted. */
 const deadMax = 1000;
-/** Each question first adds up the changes, but at most once in this time. */
+/** A query adds up the changes first, but at most once in this time. */
 const foldEveryMs = 1000;
 
-/** Answers questions from stored counts of parked events. So the time does not depend on the number of events. */
+/** Counts parked events by stored counts. So the time of a query does not depend on the number of events. */
 export class ParkedCounts {
   readonly #database: Database;
   #foldedAt = -Infinity;
-  /** How many added-up rows vacuum has not removed yet. */
+  /** How many rows of changes were deleted since the last vacuum. */
   #dead = 0;
 
   constructor(database: Database) {
@@ -56,7 +56,7 @@ export class ParkedCounts {
     return this.#rows(text, [...valuesFor(filter), limit]);
   }
 
-  /** Adds the latest changes to the counts, so that questions read few changes. */
+  /** Adds the latest changes to the stored counts, so that queries read few rows of changes. */
   async fold(): Promise<void> {
     for (let rounds = 0; rounds < roundsMax; rounds++) {
       const folded = await this.#foldSome();
@@ -65,7 +65,7 @@ export class ParkedCounts {
     }
     if (this.#dead < deadMax) return;
     this.#dead = 0;
-    // A question reads the whole table, and autovacuum runs only once a minute.
+    // A query reads the whole table, also deleted rows, and autovacuum runs only once a minute.
     await this.#database.search('VACUUM {schema}.parked_count_delta, {schema}.parked_count', []);
   }
 

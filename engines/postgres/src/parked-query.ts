@@ -90,7 +90,7 @@ export function indexedQuery({ status = 'parked', topic, fingerprint }: ParkedFi
   return query;
 }
 
-/** Adds a condition on the position of the event: before or after a place. */
+/** Adds a condition: the event is before or after a position in the order of `parked_at` and `id`. */
 export function addPlace(query: ParkedQuery, operator: '<' | '>' | '>=', [parkedAt, id]: Place): void {
   query.andThat(
     `(parked_at, id) ${operator} (${query.parameter(parkedAt)}::bigint, ${query.parameter(id)}::text)`,

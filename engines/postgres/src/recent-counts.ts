@@ -1,7 +1,7 @@
 import { type TopicCounts, waitingStates } from '@holdfast/contracts';
 import type { Clock } from 'holdfast';
 
-/** If counting took longer than this, the result is used again. */
+/** If counting took longer than this, the result is used again for some time. */
 const slowMs = 50;
 /** A slow result is used for this many times as long as counting took. */
 const usedFor = 20;

@@ -1,10 +1,14 @@
 import type { Clock } from 'holdfast';
 
-/** How long a start position is used. A new event that is due before that position waits at most this long. */
+/**
+ * How long a remembered position is used. A new event with an earlier due time is leased at most this much
+ * late.
+ */
 const validMs = 50;
 
 /**
- * Remembers the position in the queue at which the next lease starts to read. So a lease need not scan deleted rows.
+ * Remembers for each topic from which due time on the next lease reads the queue. So a lease skips rows that
+ * are deleted.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -14,13 +18,19 @@ export class ScanStart {
     this.#clock = clock;
   }
 
-  /** Returns the due time from which the next lease reads the queue. 0 means the whole queue. */
+  /**
+   * Returns a due time: the next lease reads only events that are due at that time or later. 0: the whole
+   * queue.
+   */
   of(topic: string): number {
     const start = this.#starts.get(topic);
     return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
   }
 
-  /** Records where a lease found its first event. `dueAt` is `null` if the lease did not find enough events. */
+  /**
+   * Stores the due time of the first event of a lease. `dueAt` is `null` if the lease did not find enough
+   * events.
+   */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);
     // Only a lease that read from the beginning knows that no event is due before `dueAt`.

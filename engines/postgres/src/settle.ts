@@ -219,7 +219,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
     of((item) => ('delayMs' in item ? clampMs(item.delayMs) : null)),
     of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
-    // By default, a retried event holds its key, and a parked event does not.
+    // By default, later events of a key wait for a retried event, but not for a parked event.
     items.map((item) =>
       'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
     ),
@@ -231,7 +231,10 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
   ];
 }
 
-/** Returns the marks if all settlements have the same ones. `null`: there are none. `undefined`: they differ. */
+/**
+ * Returns the marks (names of handlers) if all settlements have the same ones. `null`: there are none.
+ * `undefined`: they differ.
+ */
 function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
   const first = items[0]?.marks;
   const isCommon = items.every(

@@ -1,6 +1,9 @@
-/** The deliveries of one channel that are not settled, by their tags, and what to send to settle some of them. */
+/**
+ * The deliveries of one channel that are not yet acknowledged, by delivery tag. Computes which
+ * acknowledgements to send.
+ */
 export class AckWindow<Delivery> {
-  /** In the order of their tags. */
+  /** The deliveries that are not acknowledged, in the order of their tags. */
   readonly #open = new Map<number, Delivery>();
 
   get size(): number {
@@ -19,7 +22,7 @@ export class AckWindow<Delivery> {
     return this.#open.delete(tag);
   }
 
-  /** Removes and returns all. */
+  /** Removes and returns all deliveries. */
   clear(): Delivery[] {
     const deliveries = [...this.#open.values()];
     this.#open.clear();
@@ -27,8 +30,9 @@ export class AckWindow<Delivery> {
   }
 
   /**
-   * Removes tags, and returns the acknowledgements to send: one for all up to the first delivery that stays, and one for each
-   * above it. A tag that was removed before has none: the server closes a channel that acknowledges twice.
+   * Removes deliveries, and returns the acknowledgements to send. `upTo` acknowledges all deliveries up to
+   * that tag at once. `single` are the other tags, each with an acknowledgement of its own. A tag that is not
+   * in the window is ignored: the server closes a channel that acknowledges a delivery twice.
    */
   settle(tags: readonly number[]): { readonly upTo: number | undefined; readonly single: number[] } {
     const settled = new Set(tags.filter((tag) => this.#open.has(tag)));

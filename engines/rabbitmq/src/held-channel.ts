@@ -2,13 +2,16 @@ import type { Channel, ConsumeMessage } from 'amqplib';
 import { AckWindow } from './ack-window.ts';
 import type { Session } from './session.ts';
 
-/** One delivery. Only the channel that got it can settle it. */
+/** One delivery of a message. Only the channel that received the message can acknowledge it. */
 export interface RabbitmqHandle {
   readonly held: HeldChannel;
   readonly message: ConsumeMessage;
 }
 
-/** A channel of one consumer, with the deliveries that are not settled. They are lost with the channel. */
+/**
+ * A channel of one consumer, with its unacknowledged deliveries. When the channel closes, the server delivers
+ * them again.
+ */
 export class HeldChannel {
   readonly channel: Channel;
   readonly queue: string;
@@ -24,7 +27,10 @@ export class HeldChannel {
     this.#session = session;
   }
 
-  /** Acknowledges deliveries, and resolves when the server has them. False: the channel was lost before. */
+  /**
+   * Resolves with true when the server has received the acknowledgements, with false if the channel was
+   * closed before.
+   */
   async ack(handles: readonly RabbitmqHandle[]): Promise<boolean> {
     if (!this.isOpen) return false;
     const { upTo, single } = this.window.settle(handles.map(tagOf));
@@ -33,7 +39,10 @@ export class HeldChannel {
     return this.#answered();
   }
 
-  /** Gives deliveries back, in their order: they are delivered again before what is behind them. */
+  /**
+   * Returns messages to the queue, in their original order. The server delivers them again before later
+   * messages.
+   */
   async giveBack(handles: readonly RabbitmqHandle[]): Promise<void> {
     if (!this.isOpen) return;
     const tags = handles.map(tagOf).sort((a, b) => a - b);
@@ -47,7 +56,10 @@ export class HeldChannel {
     await this.channel.close().catch(() => {});
   }
 
-  /** False: the channel was closed meanwhile. Rejects if the server does not answer in time. */
+  /**
+   * Waits for `#barrier`. False: the channel was closed meanwhile. Rejects if the server does not answer in
+   * time.
+   */
   async #answered(): Promise<boolean> {
     try {
       await this.#session.within('confirm acknowledgements', this.#barrier());
@@ -58,8 +70,10 @@ export class HeldChannel {
   }
 
   /**
-   * Acknowledgements have no answer. But the channel and the queue take requests in their order, so the answer of a question
-   * about the queue tells that they have those before it. Calls at the same time share one question.
+   * Resolves when the server has processed all acknowledgements sent so far. AMQP does not answer an
+   * acknowledgement, but it processes the requests of a channel in order. So the answer to a later
+   * `checkQueue` shows that all earlier acknowledgements were processed. Concurrent calls share one
+   * `checkQueue`.
    */
   #barrier(): Promise<void> {
     this.#next ??= this.#running
@@ -77,7 +91,7 @@ function tagOf({ message }: RabbitmqHandle): number {
   return message.fields.deliveryTag;
 }
 
-/** The client takes whole messages, and reads only their tags. */
+/** The methods `ack` and `nack` of the client want a whole message, but they read only its delivery tag. */
 function tagged(deliveryTag: number): ConsumeMessage {
   return { fields: { deliveryTag } } as ConsumeMessage;
 }

@@ -4,23 +4,27 @@ const stepMs = 100;
 const levelCount = 20;
 const stepsMax = 2 ** levelCount - 1;
 
-/** The longest delay, some 29 hours. A message with a longer one comes early, and is sent through the levels again. */
+/**
+ * The longest delay, about 29 hours. A message with a longer delay arrives early, and is sent through the
+ * levels again.
+ */
 export const delayMaxMs = stepMs * stepsMax;
 
 export interface Level {
   readonly name: string;
   readonly queueArguments: object;
-  /** The exchange of the next level. */
+  /** The exchange of the next shorter level. */
   readonly below: string;
-  /** The routing keys of messages that wait at this level, and of those that go on to the next one. */
+  /** Binding patterns: messages that match `stops` wait at this level, those that match `passes` skip it. */
   readonly stops: string;
   readonly passes: string;
 }
 
 /**
- * Delays of any length from queues with a fixed time each: level n holds a message for 100 ms × 2^n, then dead-letters it to
- * the levels below. The routing key says at which levels a message stops: its delay as a binary number. All messages of
- * a level wait for the same time, so none blocks one behind it.
+ * Builds any delay from queues with a fixed message TTL. The queue of level n keeps a message for 100 ms ×
+ * 2^n, then dead-letters it to the next shorter level. The routing key is the delay as a binary number: a 1
+ * means that the message waits at that level, a 0 that it skips the level. All messages of a queue wait for
+ * the same time, so no message blocks a later one.
  */
 export class Ladder {
   readonly #names: Names;
@@ -31,12 +35,12 @@ export class Ladder {
     this.#queueArguments = queueArguments;
   }
 
-  /** The exchange of what is due. */
+  /** The exchange for messages whose delay is over. */
   get due(): string {
     return this.#names.level(-1);
   }
 
-  /** The levels, the shortest first. Each has an exchange and a queue of the same name. */
+  /** The levels, with the shortest delay first. Each level has an exchange and a queue of the same name. */
   levels(): Level[] {
     return Array.from({ length: levelCount }, (_, level) => {
       const below = this.#names.level(level - 1);
@@ -45,7 +49,7 @@ export class Ladder {
         ...this.#queueArguments,
         'x-message-ttl': stepMs * 2 ** level,
         'x-dead-letter-exchange': below,
-        // A message leaves a level when the next one has it.
+        // The server deletes a message from this level only after the next level has stored it.
         'x-dead-letter-strategy': 'at-least-once',
         'x-overflow': 'reject-publish',
       };
@@ -54,12 +58,17 @@ export class Ladder {
     });
   }
 
-  /** The binding of a retry queue: messages for `topic` that are due. */
+  /**
+   * The binding of the retry queue of `topic`: the queue gets the messages of the topic whose delay is over.
+   */
   end(topic: string): { readonly exchange: string; readonly key: string } {
     return { exchange: this.due, key: `${'*.'.repeat(levelCount)}${this.#names.token(topic)}` };
   }
 
-  /** Where to publish a message, so that it is in the retry queue of `topic` after `delayMs`, rounded up to 100 ms. */
+  /**
+   * Where to publish a message so that it reaches the retry queue of `topic` after `delayMs`, rounded up to
+   * 100 ms.
+   */
   route(topic: string, delayMs: number): { readonly exchange: string; readonly routingKey: string } {
     const steps = Math.min(Math.ceil(delayMs / stepMs), stepsMax);
     const digits = steps.toString(2);

@@ -3,21 +3,31 @@ import type { Message } from '@holdfast/contracts/carrier';
 import type { MessageProperties, Options } from 'amqplib';
 import { shortened } from './names.ts';
 
-/** The client refuses header tables above 64 KiB, and the server adds some of its own. */
+/**
+ * The client refuses headers above 64 KiB in total. This leaves room for the headers that the server adds.
+ */
 const headersBytesMax = 60_000;
-/** AMQP's limit of header names and of the property `message-id`. */
+/** The most bytes that AMQP allows for a header name and for the property `message-id`. */
 const shortBytesMax = 255;
 
-/** Headers under names that the server does not take, or understands otherwise, are in this one, as JSON. */
+/**
+ * Headers whose names the server refuses or gives a special meaning are stored in this single header, as
+ * JSON.
+ */
 const oddHeaders = 'holdfast-headers';
 
-/** The server routes by these, or writes them itself. */
+/**
+ * Names of headers that have a special meaning: the server routes messages by them, or writes them itself.
+ */
 const serverHeaders = new Set([
   ...['CC', 'BCC', 'x-death', 'x-delivery-count', 'x-acquired-count', 'x-stream-offset'],
   ...['exchange', 'queue', 'reason'].flatMap((what) => [`x-first-death-${what}`, `x-last-death-${what}`]),
 ]);
 
-/** The properties of a message that is sent. The headers are the truth; other programs may read the properties. */
+/**
+ * The AMQP properties of a message. Our headers contain everything; the other properties repeat it for other
+ * programs.
+ */
 export function toProperties({ headers, dedupId }: Message, nowMs: number): Options.Publish {
   return {
     persistent: true,
@@ -36,7 +46,7 @@ export function encodeHeaders(given: Headers): Record<string, string> {
       serverHeaders.has(name) ||
       name === oddHeaders ||
       name === '__proto__' ||
-      // Clients write objects with a type under this name.
+      // The client library uses the name `!` for the type of a typed value.
       name === '!' ||
       name === '' ||
       Buffer.byteLength(name) > shortBytesMax;
@@ -47,8 +57,9 @@ export function encodeHeaders(given: Headers): Record<string, string> {
 }
 
 /**
- * Reads the headers of any program: numbers and booleans as text, tables as JSON, bytes as base64. Without our own headers,
- * the properties `type` and `correlation-id` count.
+ * Reads the headers of messages from any program. Numbers and booleans become text, tables become JSON, bytes
+ * become base64. If one of our headers is missing, the AMQP property with the same meaning is used: `type`
+ * for `event-type`.
  */
 export function decodeHeaders(properties: Partial<MessageProperties>): Record<string, string> {
   const headers: Record<string, string> = {};
@@ -83,12 +94,13 @@ function textOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (Buffer.isBuffer(value)) return value.toString('base64');
   if (typeof value !== 'object') return String(value);
-  // The client tells the types of AMQP that JavaScript has not: `{ '!': 'timestamp', value: 17 }`.
+  // AMQP types that JavaScript does not have arrive as an object with the type: `{ '!': 'timestamp', value:
+  // 17 }`.
   if ('!' in value && 'value' in value) return textOf(value.value);
   return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each));
 }
 
-/** Ways to make headers smaller, the least painful first. */
+/** Ways to make headers smaller, in the order in which they are tried. The first one loses the least. */
 const cuts: readonly ((note: { error: ErrorText; story: unknown[] }) => void)[] = [
   ({ error }) => delete error.stack,
   ({ error }) => delete error.causes,
@@ -101,7 +113,10 @@ interface ErrorText {
   causes?: unknown;
 }
 
-/** Headers within the limit. If the last error and the story are too long, the stack is dropped first. */
+/**
+ * Makes headers fit into `headersBytesMax`: shortens the last error and the list of attempts as far as
+ * needed.
+ */
 function fitting(headers: Headers): Headers {
   if (sizeOf(headers) <= headersBytesMax) return headers;
   const { 'last-error': error, 'retry-story': story } = headers;
@@ -125,7 +140,7 @@ function fitting(headers: Headers): Headers {
 function sizeOf(headers: Headers): number {
   let bytes = 0;
   for (const name in headers) bytes += 3 * (name.length + headers[name]!.length) + 8;
-  // A character has at most 3 bytes, so short headers need no exact count.
+  // A character has at most 3 bytes in UTF-8. If this upper bound fits, the exact size is not needed.
   if (bytes <= headersBytesMax) return bytes;
   return Object.entries(headers).reduce(
     (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value) + 8,

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { QueueName } from '@holdfast/contracts/carrier';
 
-/** AMQP takes names of at most 255 bytes. This leaves room for `.retry`. */
+/** AMQP allows names of at most 255 bytes. This leaves room for the suffix `.retry`. */
 const nameBytesMax = 240;
-/** The routing key of a delay has 40 bytes of levels before this. */
+/** A routing key has at most 255 bytes, and about 40 of them are the digits of the delay before the topic. */
 const tokenBytesMax = 200;
 
-/** The names of queues and exchanges. The queue of a topic has the name of the topic, where RabbitMQ takes it. */
+/**
+ * Names queues and exchanges. The queue of a topic is named like the topic; characters that would clash are
+ * encoded.
+ */
 export class Names {
   readonly #prefix: string;
 
@@ -14,12 +17,12 @@ export class Names {
     this.#prefix = prefix;
   }
 
-  /** The queue that holds the names of all topics: AMQP cannot list queues. */
+  /** The queue that stores the names of all topics, because AMQP cannot list queues. */
   get register(): string {
     return `${this.#prefix}.topics`;
   }
 
-  /** Exists while a process writes or reads the names. */
+  /** The queue that serves as a lock: it exists while a process reads or writes the names of the topics. */
   get lock(): string {
     return `${this.#prefix}.topics.lock`;
   }
@@ -29,12 +32,15 @@ export class Names {
     return queue === 'hot' ? name : `${name}.retry`;
   }
 
-  /** The exchange and the queue of one level of the delays. Below the last level is the exchange of what is due. */
+  /**
+   * The name of the exchange and of the queue of a delay level. Level −1 is the exchange for messages that
+   * are due.
+   */
   level(level: number): string {
     return level < 0 ? `${this.#prefix}.due` : `${this.#prefix}.delay.${level}`;
   }
 
-  /** The topic as one word of a routing key. */
+  /** Encodes the topic as one word of a routing key: `.`, `*` and `#` have a meaning there. */
   token(topic: string): string {
     return shortened(
       topic.toWellFormed().replace(/[.*#%]/g, (character) => encodeCharacter(character)),
@@ -42,7 +48,10 @@ export class Names {
     );
   }
 
-  /** No two topics have the same queue, and none has the queue of another topic's retries, or one of ours. */
+  /**
+   * Encodes a topic so that its queue never has the name of another topic's queue, of a retry queue, or of
+   * our own queues.
+   */
   #hot(topic: string): string {
     let name = topic.toWellFormed().replaceAll('%', '%25');
     if (name.startsWith('amq.') || name.startsWith(`${this.#prefix}.`))
@@ -56,7 +65,10 @@ function encodeCharacter(character: string): string {
   return `%${character.charCodeAt(0).toString(16)}`;
 }
 
-/** A text that fits, or its beginning and a hash of all of it. */
+/**
+ * Returns the text if it has at most `bytesMax` bytes. Otherwise returns its beginning and a hash of the
+ * whole text.
+ */
 export function shortened(text: string, bytesMax: number): string {
   if (Buffer.byteLength(text) <= bytesMax) return text;
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 32);

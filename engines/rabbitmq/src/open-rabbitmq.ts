@@ -21,44 +21,57 @@ import { rabbitmqCarrier } from './rabbitmq-carrier.ts';
 /** The options of `openRabbitmq`. Only `url` is required. */
 export interface RabbitmqOptions {
   /**
-   * The address of the server with user, password and virtual host, such as `amqp://user:password@localhost:5672/orders`, with
-   * TLS `amqps://…`; or those of the servers of a cluster, which are tried in turn. Required.
+   * The address of the server with user, password and virtual host, such as
+   * `amqp://user:password@localhost:5672/orders`; `amqps://…` means TLS. For a cluster, give a list of
+   * addresses: they are tried one after the other. Required.
    */
   readonly url: string | readonly string[];
   /**
-   * An engine beside RabbitMQ, such as SQLite or PostgreSQL. It keeps retries, parked events, controls and marks, and the
-   * order of keys. Without it, retries stay in RabbitMQ, and parked events go to the topic `<topic>.dlq`. `close` does not
-   * close it. Default: none.
+   * A second engine, such as SQLite or PostgreSQL, that stores retries, parked events, controls and
+   * deduplication records, and keeps the order of keys. Without it, retries stay in RabbitMQ, and parked
+   * events go to the topic `<topic>.dlq`. `close` does not close the store. Default: none.
    */
   readonly store?: Engine | undefined;
-  /** More options of the client's sockets, such as `ca`, `cert` and `key` for TLS. Default: none. */
+  /** More options for the socket of the connection, such as `ca`, `cert` and `key` for TLS. Default: none. */
   readonly connection?: SocketOptions | undefined;
   /**
-   * The start of the names of queues and exchanges that all topics share, such as `holdfast.delay.3`. Letters, digits and
-   * hyphens. Default: `holdfast`.
+   * The prefix of the queues and exchanges that all topics share, such as `holdfast.delay.3`. It consists of
+   * letters, digits and hyphens. Default: `holdfast`.
    */
   readonly prefix?: string | undefined;
   /**
-   * How many servers of a cluster keep each event, from 1 to 9. For queues that are created. Default: as the servers are
-   * configured, three unless told otherwise.
+   * How many servers of a cluster keep a copy of each event, from 1 to 9. It applies to queues that are
+   * created from now on. Default: as the servers are configured, three unless told otherwise.
    */
   readonly replicas?: number | undefined;
   /**
-   * After some two times of this without a sign of its process, the server delivers an event to another one. In whole seconds.
-   * Default: `15s`.
+   * If a process sends nothing for about twice this time, the server closes its connection, and delivers its
+   * unfinished events to another process. In whole seconds. Default: `15s`.
    */
   readonly heartbeat?: Duration | undefined;
-  /** How long an answer of the server may take, also while an alarm stops publishers. Default: `10s`. */
+  /**
+   * How long to wait for an answer of the server, also while a memory or disk alarm blocks publishers.
+   * Default: `10s`.
+   */
   readonly timeout?: Duration | undefined;
-  /** The name of the dead-letter topic is the name of the topic and this text. Not used with a store. Default: `.dlq`. */
+  /**
+   * The suffix that makes the name of a dead-letter topic: `orders.dlq`. Not used with a store. Default:
+   * `.dlq`.
+   */
   readonly parkedSuffix?: string | undefined;
-  /** The most events of a topic that wait in this process for a handler. Default: `2000`. */
+  /**
+   * The most events of a topic that this process fetches in advance, before a handler is free. Default:
+   * `2000`.
+   */
   readonly prefetchMax?: number | undefined;
-  /** Limits of events. Headers of an event have at most 32 KiB. Default: payloads of 16 MiB, headers of 16 KiB. */
+  /**
+   * Size limits of events. The limit of headers is at most 32 KiB. Default: payloads of 16 MiB, headers of 16
+   * KiB.
+   */
   readonly limits?: SizeLimitOptions | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for delays and timeouts; tests pass a fake clock. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** The source of chance. Default: the system's. */
+  /** The source of random numbers. Default: the system's. */
   readonly random?: Random | undefined;
 }
 
@@ -67,7 +80,7 @@ const known: Readonly<Record<keyof RabbitmqOptions, true>> = {
   ...{ timeout: true, parkedSuffix: true, prefetchMax: true, limits: true, clock: true, random: true },
 };
 
-/** The largest payload is what RabbitMQ 4 takes unless it is told otherwise. */
+/** 16 MiB is the largest message that RabbitMQ 4 accepts with its default settings. */
 export const rabbitmqLimits: SizeLimits = {
   payloadBytesMax: 16 * 1024 * 1024,
   headersBytesMax: 16 * 1024,
@@ -75,10 +88,12 @@ export const rabbitmqLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** All headers of a message share 60 kB, those about its retries included. */
+/** All headers of a message may have 60 kB together. The rest is for our own headers about retries. */
 const headersBytesLimit = 32 * 1024;
 
-/** Opens an engine for events on RabbitMQ 3.10 or later. It connects with the first call, and reconnects by itself. */
+/**
+ * Opens an engine on RabbitMQ 3.10 or later. It connects with the first call, and reconnects automatically.
+ */
 export function openRabbitmq(options: RabbitmqOptions): CarrierEngine {
   const { carrier, rest } = readRabbitmqOptions(options);
   return carrierEngine(rabbitmqCarrier(carrier), { ...rest, durability: 'power' });
@@ -126,7 +141,7 @@ function serversOf(url: unknown, heartbeat: number): Server[] {
     const { protocol, hostname, port, username, password, pathname } = new URL(each);
     return {
       protocol: protocol.slice(0, -1),
-      // IPv6 addresses are in brackets.
+      // A URL has brackets around an IPv6 address. The client wants it without them.
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port) || (protocol === 'amqps:' ? 5671 : 5672),
       username: decodeURIComponent(username) || 'guest',
@@ -137,7 +152,7 @@ function serversOf(url: unknown, heartbeat: number): Server[] {
   });
 }
 
-/** The address may have a password, so it is not in the message. */
+/** The error message shows the address without the user and the password. */
 function urlError(url: unknown): OptionsError {
   const shown = typeof url === 'string' ? url.replace(/\/\/[^/]*@/, '//…@') : url;
   return new OptionsError('url', shown, 'an address such as "amqp://localhost:5672", or a list of those');

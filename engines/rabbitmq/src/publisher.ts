@@ -12,13 +12,13 @@ export interface Publication {
 
 interface OpenChannel {
   readonly channel: ConfirmChannel;
-  /** The message ids that no queue took. The server returns such a message before it confirms it. */
+  /** Ids of messages that reached no queue. The server returns such a message to us, and then confirms it. */
   readonly returned: Set<string>;
-  /** Why the server closed it. */
+  /** The error with which the server closed the channel. */
   error: unknown;
 }
 
-/** Publishes, and resolves when the server has confirmed. */
+/** Publishes messages, and waits until the server has confirmed them. */
 export class Publisher {
   readonly #session: Session;
   readonly #clock: Clock;
@@ -32,8 +32,8 @@ export class Publisher {
   }
 
   /**
-   * Rejects if one message was refused or not confirmed: others may be stored. Nothing is repeated here, because the server
-   * does not know a message again.
+   * Rejects if at least one message was refused or not confirmed; the other messages may be stored. A message
+   * is not sent again here: the server cannot recognize a duplicate, and would store the message twice.
    */
   async publish(publications: readonly Publication[]): Promise<void> {
     if (publications.length === 0) return;
@@ -74,7 +74,10 @@ export class Publisher {
     return open;
   }
 
-  /** Resolves with the errors, when all is confirmed or refused. Rejects if nothing is confirmed for `timeoutMs`. */
+  /**
+   * Resolves with the errors when each message is confirmed or refused. Rejects if no answer comes for
+   * `timeoutMs`.
+   */
   #confirmed({ channel }: OpenChannel, publications: readonly Publication[]): Promise<Error[]> {
     return new Promise((resolve, reject) => {
       const errors: Error[] = [];
@@ -97,7 +100,7 @@ export class Publisher {
         for (const { exchange, routingKey, content, properties } of publications)
           channel.publish(exchange, routingKey, content, properties, confirmed);
       } catch (error) {
-        // The channel was closed since it was asked for.
+        // The channel was closed after `#channel` returned it.
         timer.clear();
         reject(
           new RabbitmqError('UNANSWERED', `RabbitMQ took no events: ${saidBy(error)}`, { cause: error }),

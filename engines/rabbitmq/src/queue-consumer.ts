@@ -8,28 +8,35 @@ export interface ConsumerSettings {
   readonly session: Session;
   readonly clock: Clock;
   readonly queue: string;
-  /** The server delivers to one process at a time, and in order. */
+  /** True if the server delivers the messages of this queue in order, and to one process at a time. */
   readonly isOrdered: () => Promise<boolean>;
-  /** The most unsettled deliveries of an ordered queue. */
+  /** The most unacknowledged deliveries of an ordered queue. */
   readonly prefetchMax: number;
-  /** Called before a lost channel is opened again. */
+  /** Called before a channel is opened: creates the queue again if it was deleted. */
   readonly restore: () => Promise<void>;
   arrived(handles: readonly RabbitmqHandle[]): void;
   lost(handles: readonly RabbitmqHandle[]): void;
 }
 
-/** What the server has comes within this time after it was asked, and the next one within this time after the last. */
+/**
+ * If the queue is empty, `look` waits this long for a message. After a message, it waits a quarter of it for
+ * the next.
+ */
 const quietMs = 20;
-/** The same if the server says that messages wait. They may be for another process. */
+/**
+ * If the queue has messages, `look` waits this long for the first. The server may deliver them to another
+ * process.
+ */
 const waitingMs = 150;
-/** A consumer without credit is ended after this time. Most have credit again before that. */
+/** A consumer without credit is cancelled after this time. Usually new credit comes earlier. */
 const lingerMs = 500;
-/** AMQP's limit. */
+/** The largest prefetch count that AMQP allows. */
 const prefetchLimit = 65_535;
 
 /**
- * Consumes one queue. The server sends messages until `prefetch` of them are unsettled, and takes another number only with a new
- * consumer. So there is a new one if the credit has changed by far.
+ * Consumes one queue. The server sends messages until `prefetch` of them are unacknowledged. The prefetch of
+ * a consumer cannot be changed. So when the credit has changed by a large factor, the consumer is cancelled
+ * and a new one is started.
  */
 export class QueueConsumer implements Intake {
   readonly #settings: ConsumerSettings;
@@ -39,13 +46,16 @@ export class QueueConsumer implements Intake {
   #credit = 0;
   #isClosed = false;
   #isOrdered = false;
-  /** One change at a time. */
+  /** The running call of `#adjust`, so that there is only one change at a time. */
   #changing: Promise<void> | undefined;
   #isChanged = false;
   #tags = 0;
   #arrived: RabbitmqHandle[] = [];
   #arrivedAt = 0;
-  /** Messages of an ordered queue that were given back. While others are leased, they keep their place here. */
+  /**
+   * Unhandled messages of an ordered queue. They stay here until all other delivered messages are
+   * acknowledged.
+   */
   #returned: RabbitmqHandle[] = [];
 
   constructor(settings: ConsumerSettings) {
@@ -53,7 +63,7 @@ export class QueueConsumer implements Intake {
     this.#linger = new Timer(settings.clock, () => void this.#adjust());
   }
 
-  /** Deliveries that are not settled. */
+  /** How many deliveries are not acknowledged. */
   get unsettled(): number {
     return this.#held?.window.size ?? 0;
   }
@@ -95,7 +105,8 @@ export class QueueConsumer implements Intake {
       await this.#returnInOrder();
       return;
     }
-    // Else they would come back at once.
+    // Cancel the consumer first. Otherwise the server would deliver the returned messages to this process
+    // again at once.
     if (this.#credit === 0) {
       this.#linger.clear();
       await this.#adjust();
@@ -103,7 +114,7 @@ export class QueueConsumer implements Intake {
     await held.giveBack(ours);
   }
 
-  /** Tells that deliveries were settled. */
+  /** Call this after deliveries were acknowledged. */
   settled(handles: readonly RabbitmqHandle[]): void {
     for (const { message, held } of handles)
       if (held === this.#held && message.fields.consumerTag === this.#active?.tag)
@@ -117,7 +128,10 @@ export class QueueConsumer implements Intake {
     await this.#held?.close();
   }
 
-  /** The server puts all messages of a closed channel back to their places. Single ones it might put behind others. */
+  /**
+   * Returns messages to an ordered queue by closing the channel: the server then restores the original order
+   * of all its messages. With single `nack`s, a message could end up behind a later one.
+   */
   async #returnInOrder(): Promise<void> {
     const held = this.#held;
     if (this.#credit > 0 || !held || this.#returned.length === 0 || this.#returned.length < held.window.size)
@@ -126,7 +140,10 @@ export class QueueConsumer implements Intake {
     await held.close();
   }
 
-  /** Makes the consumer fit the credit. Calls during a change share the next one. */
+  /**
+   * Starts, replaces or cancels the consumer, as the credit requires. Calls during a change share the next
+   * change.
+   */
   #adjust(): Promise<void> {
     const { session } = this.#settings;
     this.#isChanged = true;
@@ -144,14 +161,15 @@ export class QueueConsumer implements Intake {
     return this.#changing;
   }
 
-  /** Makes one change. True: another one may be needed. */
+  /** Makes one change. Returns true if another change may be needed. */
   async #change(): Promise<boolean> {
     if (this.#isClosed) return false;
     const held = this.#held;
     const active = this.#active;
     if (this.#credit === 0) {
       const mayEnd = active && held?.isOpen && !this.#linger.isSet;
-      // The next process would get later events of a key while earlier ones are leased here.
+      // Keep the consumer of an ordered queue while events are leased here. Otherwise another process would
+      // get later events of the same key.
       if (!mayEnd || (this.#isOrdered && held.window.size > 0)) return false;
       await this.#end(held, active.tag);
       return false;
@@ -190,7 +208,7 @@ export class QueueConsumer implements Intake {
     this.#isOrdered = await isOrdered();
     const channel = await session.within('open a channel', connection.createChannel());
     const held = new HeldChannel(channel, queue, session);
-    channel.on('error', () => {}); // `close` follows
+    channel.on('error', () => {}); // The event `close` follows each error.
     channel.on('close', () => this.#onClose(held));
     this.#held = held;
     if (this.#isClosed) await held.close();
@@ -208,7 +226,7 @@ export class QueueConsumer implements Intake {
     try {
       await session.within('begin to deliver', begin());
     } catch (error) {
-      // Nobody knows whether it has begun.
+      // The server may have started the consumer or not. Closing the channel ends it in both cases.
       await held.close();
       throw error;
     }
@@ -220,12 +238,13 @@ export class QueueConsumer implements Intake {
   }
 
   #onMessage(held: HeldChannel, message: ConsumeMessage | null): void {
-    // The queue was deleted, or its server has gone. A new channel starts anew.
+    // The server has cancelled this consumer: the queue was deleted, or its server failed. `#onClose` opens a
+    // new channel.
     if (message === null) return void held.close();
     const handle = { held, message };
     held.window.add(message.fields.deliveryTag, handle);
     if (this.#active?.tag === message.fields.consumerTag) this.#active.unsettled += 1;
-    // Messages of one turn of the event loop are handed over together.
+    // Messages that arrive together are passed on in one call of `#handOver`.
     if (this.#arrived.push(handle) === 1) queueMicrotask(() => this.#handOver());
   }
 

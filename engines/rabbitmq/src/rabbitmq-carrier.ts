@@ -19,10 +19,14 @@ export interface RabbitmqCarrierSettings extends SessionSettings {
   readonly hasStore: boolean;
 }
 
-/** Carries events with quorum queues: two for each topic, and levels of delays that all topics share. */
+/**
+ * Sends and receives events through quorum queues: two for each topic, and the delay queues that all topics
+ * share.
+ */
 export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<RabbitmqHandle> {
   const { clock, limits, prefetchMax, timeoutMs } = settings;
-  // An alarm stops a connection that publishes. On another one, acknowledgements still get through.
+  // During a memory or disk alarm, the server blocks every connection that publishes. Acknowledgements use a
+  // second connection, so that they are not blocked.
   const sending = new Session(settings);
   const session = new Session(settings);
   const names = new Names(settings.prefix);
@@ -31,7 +35,10 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
   const consumers = new Map<string, Map<QueueName, QueueConsumer>>();
   const consumerOf = new WeakMap<HeldChannel, QueueConsumer>();
   const newId = strangerIds();
-  /** Topics that could not be sent to: perhaps their queues are gone. */
+  /**
+   * Topics whose last publish failed, perhaps because a queue was deleted. `publish` creates their queues
+   * again.
+   */
   const doubtful = new Set<string>();
 
   async function publish(topic: string, delayed: boolean, publications: Publication[]): Promise<void> {
@@ -91,7 +98,10 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
     return handles.map(({ held }) => answers.get(held)!);
   }
 
-  /** Sends a message that came too early through the levels again, then forgets it. */
+  /**
+   * Sends a copy of a message that arrived before its due time through the delay levels, then acknowledges
+   * the message.
+   */
   async function again(topic: string, handle: RabbitmqHandle, delayMs: number): Promise<void> {
     const { content, properties } = handle.message;
     const copy = {
@@ -169,7 +179,8 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
     },
 
     later(handle, delayMs) {
-      // If this fails, the channel is lost, and the server delivers the message again.
+      // If this fails, the message stays unacknowledged. The server delivers it again when the channel
+      // closes.
       void again(topicOf.get(handle.held)!, handle, delayMs).catch(() => {});
     },
 
@@ -199,8 +210,8 @@ function bytesOf(payload: Payload): Buffer {
 }
 
 /**
- * Ids for messages of others that have none. AMQP has no name of a message that outlives its delivery, so after a crash the
- * same message gets another id.
+ * Makes ids for messages of other programs that have no id. AMQP does not name messages itself, so when such
+ * a message is delivered again, it gets another id.
  */
 function strangerIds(): (topic: string) => string {
   const process = randomUUID();

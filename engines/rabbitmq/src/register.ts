@@ -11,15 +11,16 @@ export interface RegisterSettings {
   readonly random: Random;
   readonly timeoutMs: number;
   readonly declare: () => Promise<void>;
-  /** Resolves when the queue has it. */
+  /** Publishes a message to the queue of topic names. Resolves when the queue has stored it. */
   readonly publish: (content: Buffer) => Promise<void>;
 }
 
 const pauseMs = 20;
 
 /**
- * The names of all topics, in one message of a queue, because AMQP cannot list queues. An exclusive queue is the lock. If a
- * process dies while it writes, there are two messages, and both count.
+ * Stores the names of all topics in one message of a queue, because AMQP cannot list queues. An exclusive
+ * queue is the lock. If a process crashes during a write, there are two messages, and the names of both are
+ * used.
  */
 export class Register {
   readonly #settings: RegisterSettings;
@@ -49,7 +50,10 @@ export class Register {
     return this.#locked(async (_, messages) => [...namesIn(messages)]);
   }
 
-  /** The lock is the connection's, so calls of this process come one after the other. */
+  /**
+   * The lock belongs to the connection and does not exclude calls of this process, so these run one after the
+   * other.
+   */
   #locked<T>(work: (channel: Channel, messages: GetMessage[]) => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => this.#withLock(work));
     this.#last = turn.catch(() => {});
@@ -67,7 +71,10 @@ export class Register {
     }
   }
 
-  /** False: this user may create no queue, not even this one. It reads without a lock, and may miss a name for a moment. */
+  /**
+   * Returns false if this user may not create the lock queue. Then it reads without the lock, and may miss a
+   * name while another process writes.
+   */
   async #lock(): Promise<boolean> {
     const { session, names, clock, random, timeoutMs } = this.#settings;
     const lock = { exclusive: true, durable: false };
@@ -109,7 +116,7 @@ export class Register {
     }
     const result = await work(channel, messages);
     channel.nackAll(true);
-    // When this is answered, the next process finds them.
+    // The answer shows that the messages are in the queue again, so the next process can read them.
     await channel.checkQueue(register);
     return result;
   }

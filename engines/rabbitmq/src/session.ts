@@ -5,7 +5,7 @@ import { RabbitmqError } from './rabbitmq-errors.ts';
 export interface SessionSettings {
   /** The servers of a cluster, tried one after the other. */
   readonly servers: readonly Options.Connect[];
-  /** Options of the socket: TLS, and the client's own. */
+  /** Options of the socket, for example for TLS. */
   readonly socket: object;
   readonly clock: Clock;
   readonly random: Random;
@@ -15,7 +15,7 @@ export interface SessionSettings {
 const firstPauseMs = 100;
 const pauseMaxMs = 5_000;
 
-/** One connection, made with the first call, and again with the first call after it was lost. */
+/** One connection. The first call opens it. If it is lost, the next call opens a new one. */
 export class Session {
   readonly #settings: SessionSettings;
   readonly #closing = new AbortController();
@@ -32,12 +32,12 @@ export class Session {
     return this.#closing.signal.aborted;
   }
 
-  /** Why the server takes no messages at this time, such as `low on memory`. */
+  /** Why the server accepts no messages at the moment, such as `low on memory`. */
   get blockedBecause(): string | undefined {
     return this.#blockedBecause;
   }
 
-  /** Rejects if no server answers. */
+  /** Returns the open connection, or opens one. Rejects if no server answers. */
   connection(): Promise<ChannelModel> {
     if (this.isClosed)
       return Promise.reject(new RabbitmqError('UNANSWERED', 'the connection to RabbitMQ was closed'));
@@ -55,17 +55,18 @@ export class Session {
       try {
         return await work();
       } catch {
-        // Whoever calls the engine is told by that call. This goes on in the background.
+        // This work runs in the background, so the error is ignored. Calls to the engine report their own
+        // errors.
         await sleep(clock, pauseMs * (0.5 + random() / 2), this.#closing.signal).catch(() => {});
       }
     }
   }
 
-  /** Runs `work` on a channel of its own: many refusals of the server close the channel. */
+  /** Runs `work` on a new channel, because the server closes the channel when it refuses a request. */
   async withChannel<T>(work: (channel: Channel) => Promise<T>): Promise<T> {
     const connection = await this.connection();
     const channel = await this.within('open a channel', connection.createChannel());
-    // A call that fails rejects with the same error.
+    // The failed call rejects with the same error, so the event can be ignored.
     channel.on('error', () => {});
     try {
       return await this.within('answer', work(channel));
@@ -74,7 +75,7 @@ export class Session {
     }
   }
 
-  /** Rejects if the server does not do what was asked in time. */
+  /** Rejects if `asked` is not settled within the timeout. `what` is the verb of the error message. */
   async within<T>(what: string, asked: Promise<T>): Promise<T> {
     const { clock, timeoutMs } = this.#settings;
     const answered = new AbortController();
@@ -91,7 +92,7 @@ export class Session {
     }
   }
 
-  /** Waits while the server takes no messages, but not for longer than `timeout`. */
+  /** Waits while the server accepts no messages. Rejects after the timeout. */
   async untilUnblocked(): Promise<void> {
     if (this.#blockedBecause === undefined) return;
     await this.within('take messages', this.#unblocked.promise).catch(() => {
@@ -139,7 +140,7 @@ export class Session {
   }
 
   #watch(connection: ChannelModel): void {
-    // `close` follows each error.
+    // The event `close` follows each error, and is handled below.
     connection.on('error', () => {});
     connection.on('close', () => {
       this.#opening = undefined;

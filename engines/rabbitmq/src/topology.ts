@@ -15,19 +15,25 @@ export interface TopologySettings {
   readonly clock: Clock;
   readonly random: Random;
   readonly timeoutMs: number;
-  /** How many servers keep a queue; `undefined`: as the server is configured. */
+  /** How many servers keep a copy of a queue; `undefined`: as the server is configured. */
   readonly replicas: number | undefined;
   readonly vhost: string;
-  /** A store beside RabbitMQ keeps retries: the levels of delays are made when they are needed, perhaps never. */
+  /**
+   * True: a second engine stores the retries. Then the delay queues are created only when a message needs
+   * them.
+   */
   readonly hasStore: boolean;
 }
 
-/** The server would drop an event after so many deliveries. The consumer counts attempts, and a delivery is none. */
+/**
+ * After this many deliveries, the server drops an event. The limit is so large that it is never reached,
+ * because a delivery is not always an attempt: attempts are counted by our consumer.
+ */
 const deliveryLimit = 1_000_000_000;
 
 const registerProperties = { persistent: true, mandatory: true, messageId: 'topics' };
 
-/** Creates the queues of topics, and the levels of delays. */
+/** Creates the queues of topics, and the delay queues that all topics share. */
 export class Topology {
   readonly ladder: Ladder;
   readonly #settings: TopologySettings;
@@ -35,9 +41,12 @@ export class Topology {
   readonly #register: Register;
   /** Topics that this process has declared. */
   readonly #known = new Map<string, Ordering>();
-  /** Topics of others. They are not created again, because their arguments are not known. */
+  /**
+   * Topics that other processes have declared. `restore` does not create them again: we do not know their
+   * settings.
+   */
   readonly #probed = new Map<string, Ordering>();
-  /** The topics whose retry queue gets what is due. */
+  /** The topics whose retry queue is bound to the exchange of messages that are due. */
   readonly #bound = new Set<string>();
   #ladderIsThere: Promise<void> | undefined;
 
@@ -65,7 +74,9 @@ export class Topology {
     await this.#register.add([topic]);
   }
 
-  /** Creates again what this process has created before, if an operator or a crash has removed it. */
+  /**
+   * Creates the queues of a topic again, if this process has declared the topic and they were deleted since.
+   */
   async restore(topic: string): Promise<void> {
     const ordering = this.#known.get(topic);
     if (ordering === undefined) return;
@@ -85,7 +96,10 @@ export class Topology {
     return listed.filter((_, index) => exist[index]);
   }
 
-  /** A queue for ordered keys has one active consumer. A topic that another process has declared is asked for. */
+  /**
+   * Tells whether a topic keeps the order of keys. If another process has declared the topic, declare its
+   * queue with the arguments for ordered keys: the server refuses if the queue has other arguments.
+   */
   async orderingOf(topic: string): Promise<Ordering> {
     const known = this.#known.get(topic) ?? this.#probed.get(topic);
     if (known) return known;
@@ -96,7 +110,7 @@ export class Topology {
       .then(
         () => 'key' as const,
         (error) => {
-          // Without a reply, nobody knows: the caller asks again.
+          // The server did not reply, so the ordering is unknown. The caller tries again.
           if (replyOf(error) === undefined) throw error;
           return 'none' as const;
         },
@@ -105,7 +119,7 @@ export class Topology {
     return ordering;
   }
 
-  /** Lets the levels of delays end in the retry queue of a topic. */
+  /** Binds the retry queue of a topic to the exchange where messages arrive after their delay. */
   async bind(topic: string): Promise<void> {
     if (this.#bound.has(topic)) return;
     const { session, names } = this.#settings;
@@ -120,7 +134,7 @@ export class Topology {
     this.#bound.add(topic);
   }
 
-  /** How many messages wait in a queue, delivered to nobody. */
+  /** How many messages wait in a queue and are not delivered to any consumer. */
   async waiting(topic: string, queue: QueueName): Promise<number> {
     const { session, names } = this.#settings;
     const { messageCount } = await session.withChannel((channel) =>
@@ -144,7 +158,10 @@ export class Topology {
     this.#known.set(topic, ordering);
   }
 
-  /** From below, so nothing is sent where no exchange is. Two processes may do so at the same time. */
+  /**
+   * Declares the shortest delay first, so that the exchange that a queue dead-letters to always exists. Two
+   * processes may do this at the same time.
+   */
   async #declareLadder(): Promise<void> {
     const { session } = this.#settings;
     await this.#declareExchange(this.ladder.due);
@@ -162,7 +179,8 @@ export class Topology {
     return {
       ...this.#quorum,
       'x-delivery-limit': deliveryLimit,
-      // The server delivers to one process at a time. When that has gone, the next one goes on behind what is done.
+      // The server delivers to one process at a time. When that process disconnects, the next process
+      // continues with the first unacknowledged message.
       ...(ordering === 'key' && { 'x-single-active-consumer': true }),
     };
   }
@@ -188,7 +206,7 @@ export class Topology {
     );
   }
 
-  /** A process that may not create something can use it if it is there. */
+  /** If this user may not create the queue or exchange, it is enough that it exists. */
   async #declare(
     create: () => Promise<unknown>,
     check: () => Promise<unknown>,

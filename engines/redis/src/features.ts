@@ -2,7 +2,10 @@ import { type Features, missing } from '@holdfast/contracts';
 
 export const noTransaction: string = 'a script of Redis cannot run the code of a handler';
 
-/** What Redis can do alone: on a cluster or not, and with or without a store for parked events beside it. */
+/**
+ * The features of the Redis engine. They depend on whether it is a cluster, and whether the option `store` is
+ * given.
+ */
 export function redisFeatures({ isCluster = false, hasStore = false } = {}): Features {
   return {
     arrivalOrder: true,

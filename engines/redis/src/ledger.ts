@@ -15,12 +15,12 @@ import { noTransaction } from './features.ts';
 import { type Item, type RedisClient, runBatch, scriptOf } from './script-runner.ts';
 import * as scripts from './scripts.ts';
 
-/** Redis executes nothing else during a script, so one call removes only 200 keys. */
+/** Redis runs nothing else during a script, so one call removes at most 200 keys. */
 const purgedTogether = 200;
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** What a ledger alone needs: the start of its keys, and how long it keeps marks, in ms. */
+/** The prefix of the Redis keys, and how long it is remembered that an event was handled, in ms. */
 export interface RedisLedgerSettings {
   readonly prefix: string;
   readonly keepMarksMs: number;

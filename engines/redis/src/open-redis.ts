@@ -28,13 +28,13 @@ export interface RedisOptions {
   /** How long it is remembered that an event was handled, in ms. Default: `5184000000` (60 days). */
   readonly keepMarksMs?: number | undefined;
   /**
-   * An engine beside Redis, such as SQLite or PostgreSQL, for parked events and the audit log. `close` does not close it.
-   * Default: none; parked events go to the dead-letter topic.
+   * A second engine, such as SQLite or PostgreSQL, that stores parked events and the audit log. `close` does
+   * not close it. Default: none; parked events go to the dead-letter topic.
    */
   readonly store?: Engine | undefined;
   /** The largest events and batches. Default: payloads of 1 MiB, headers of 16 KiB, batches of 10,000, keys of 512. */
   readonly limits?: SizeLimitOptions | undefined;
-  /** Called when the connection is lost. The client reconnects by itself. Default: none. */
+  /** Called when the connection is lost. The client reconnects automatically. Default: none. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -49,8 +49,8 @@ const known: Readonly<Record<keyof RedisOptions, true>> = {
 };
 
 /**
- * The engine on Redis. Parked events, the audit log and the journal are those of its `store`, and are missing without
- * one.
+ * The engine on Redis. Parked events, the audit log and the journal come from the option `store`; without it
+ * they are missing.
  */
 export interface RedisEngine extends Engine<never> {
   readonly broker: Broker<never>;
@@ -62,14 +62,14 @@ export interface RedisEngine extends Engine<never> {
 
 const defaultKeepMarksMs = 60 * 24 * 60 * 60 * 1000;
 
-/** A call rejects after this many reconnects. */
+/** A call rejects after this many failed attempts to reconnect. */
 const reconnectsMax = 20;
 const reconnectMs = 50;
 const reconnectMaxMs = 500;
 
 /**
- * Opens an engine for events, idempotency keys and rate limits in Redis 6.2 or later. The client reconnects by itself after an
- * outage.
+ * Opens an engine for events, idempotency keys and rate limits on Redis 6.2 or later. It reconnects
+ * automatically.
  */
 export function openRedis(options: RedisOptions): RedisEngine {
   assertKnownFields(known, options);
@@ -101,7 +101,7 @@ export function openRedis(options: RedisOptions): RedisEngine {
     ...(store?.journal && { journal: store.journal as NonNullable<RedisEngine['journal']> }),
     ...(store?.presence && { presence: store.presence }),
 
-    /** Redis removes expired keys by itself. */
+    /** Removes expired rows of the store. Redis deletes expired keys itself. */
     async sweep(limit) {
       return (await store?.sweep(limit)) ?? 0;
     },
@@ -121,7 +121,7 @@ function connect({ url, onError = () => {} }: RedisOptions): Redis {
     retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
     connectTimeout: 1_000,
   });
-  // Failed calls reject anyway. Without a listener, ioredis would write to the console.
+  // Failed calls reject, too. Without a listener for `error`, ioredis would write to the console.
   client.on('error', onError);
   return client;
 }

@@ -1,7 +1,10 @@
 import type { Token } from './event-row.ts';
 import type { AnySettlement } from './settlement-batch.ts';
 
-/** Acknowledgements with the same lease and the same marks. A few SQL statements settle all of them. */
+/**
+ * Acknowledgements with the same lease and the same marks (the handlers that have handled the event). A few
+ * SQL statements settle all of them.
+ */
 export interface AckGroup {
   readonly leaseId: number;
   readonly topic: string;

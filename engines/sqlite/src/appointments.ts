@@ -45,7 +45,10 @@ export class Appointments {
     this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   }
 
-  /** Returns the earliest such time of the topic in epoch ms. Infinity: there is none. */
+  /**
+   * Returns the first wall-clock time at which an event of the topic is due, in epoch ms. Infinity: there is
+   * none.
+   */
   firstOf({ id }: Topic): number {
     return Number(this.#first.get(id)?.first_at ?? Infinity);
   }

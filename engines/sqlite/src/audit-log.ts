@@ -16,7 +16,7 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** The log of what people changed. Triggers of the schema keep the index by subject. */
+/** The audit log of changes by operators. Triggers of the schema maintain the index by subject. */
 export class AuditLog implements Audit {
   readonly #store: Store;
   readonly #find;

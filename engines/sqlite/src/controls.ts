@@ -21,7 +21,7 @@ export interface TopicControls {
   readonly isPaused: boolean;
   /** True: only first attempts are leased. */
   readonly retriesArePaused: boolean;
-  /** Returns the id of the quarantine that stops this tenant or key; `undefined`: there is none. */
+  /** Returns the id of the quarantine of this tenant or key; `undefined`: it is not in quarantine. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;

@@ -61,7 +61,7 @@ export class Doorbells {
   }
 
   #ringTopic(topic: string): void {
-    // In a microtask, because a listener may call the broker and must find the new event.
+    // Call listeners in a microtask, after the current call has ended: a listener may call the broker.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 

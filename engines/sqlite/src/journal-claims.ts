@@ -15,13 +15,22 @@ interface DueRow {
   readonly key: string | null;
 }
 
-/** A claim looks at so many rows of a queue that are held back by the limits of their keys, and then leaves the rest. */
+/**
+ * A claim reads this many rows more than it needs, because some rows may have to wait for the limits of their
+ * keys.
+ */
 const heldBackMax = 1000;
 
-/** A lease with more than this share of its time left is not extended. A heartbeat comes when two thirds are left. */
+/**
+ * A lease is not extended while more than this share of its time is left. Heartbeats come when two thirds are
+ * left.
+ */
 const freshShare = 0.7;
 
-/** Who has which assembly, and which is next. All of it is used within transactions. */
+/**
+ * Leases of workers on assemblies (durable workflows), and the due assemblies. Call all methods within a
+ * transaction.
+ */
 export class JournalClaims {
   readonly #store: Store;
   readonly #queues: JournalQueues;
@@ -77,10 +86,14 @@ export class JournalClaims {
     this.#program = store.prepare('SELECT id FROM holdfast_program WHERE name = ? AND version = ?');
   }
 
-  /** Extends the lease of a worker. Returns its id, and whether the lease had ended. */
+  /**
+   * Extends the lease of a worker. Returns the id of the worker, and whether the lease was still valid
+   * before.
+   */
   renew(name: string, leaseMs: number, now: number): { readonly id: number; readonly wasAlive: boolean } {
     const known = this.#workers.get(name);
-    // A write rings in the other processes. If each claim wrote, idle workers would wake each other without end.
+    // Every write wakes the workers of other processes. If each claim wrote, idle workers would wake each
+    // other for ever.
     if (known && known.endsAt - now > leaseMs * freshShare) return { id: known.id, wasAlive: true };
     const endsAt = toStoredMs(now + leaseMs);
     const id = Number(this.#putWorker.get(name, endsAt)?.id);
@@ -88,7 +101,7 @@ export class JournalClaims {
     return { id, wasAlive: known !== undefined && known.id === id && known.endsAt > now };
   }
 
-  /** The id of a worker whose lease has not ended; it is extended if it has. */
+  /** Returns the id of a worker. If the lease of the worker has ended, it is extended first. */
   liveWorker(name: string, leaseMs: number, now: number): number {
     const known = this.#workers.get(name);
     return known && known.endsAt > now ? known.id : this.renew(name, leaseMs, now).id;
@@ -100,7 +113,7 @@ export class JournalClaims {
     return { seq, token };
   }
 
-  /** Makes an assembly due that has no lease. */
+  /** Stores the due time of an assembly that is not leased. */
   queue(
     program: number,
     queue: number,
@@ -116,13 +129,16 @@ export class JournalClaims {
     this.#removeDue.run(seq);
   }
 
-  /** Ends a lease. The next assembly of its key may follow. */
+  /** Ends the lease of an assembly, so that the next assembly of its key can be leased. */
   giveBack(seq: number, queue: number, key: string | null): void {
     this.#removeLease.run(seq);
     this.#queues.unblock(queue, key);
   }
 
-  /** Gives back everything that a worker has, with a death for each if it died. Returns how many. */
+  /**
+   * Ends all leases of a worker, and makes its assemblies due now. `deaths` is 1 if the worker crashed: it is
+   * added to the counter of each assembly. Returns the number of assemblies.
+   */
   release(worker: number, deaths: 0 | 1, now: number): number {
     const rows = this.#leasesOf.all(worker);
     for (const row of rows) {
@@ -155,7 +171,7 @@ export class JournalClaims {
     const deathsBelow = Math.min(suspectDeaths, Number.MAX_SAFE_INTEGER);
     const waiting = this.#suspectsOf(programs, queues, now, deathsBelow);
     const rows: ClaimedRow[] = [];
-    // The lease of another worker may end: then somebody must take over.
+    // When the lease of another worker ends, this worker must claim again, to take over its assemblies.
     let nextDueAt = Number(this.#nextEnd.get(id)?.ends_at ?? Infinity);
     if (suspects) {
       const first = waiting[0];
@@ -188,7 +204,10 @@ export class JournalClaims {
     });
   }
 
-  /** The longest due suspect of each program and line. */
+  /**
+   * Returns the earliest due suspect of each program and queue. A suspect is an assembly that has crashed at
+   * least `deaths` workers. Line 0 is for assemblies without a queue.
+   */
   #suspectsOf(
     programs: readonly number[],
     queues: readonly Queue[],
@@ -238,7 +257,10 @@ export class JournalClaims {
     return { taken, nextAt };
   }
 
-  /** Takes a row through the limits of its queue. Returns 0, or the time until it may pass; Infinity: it was set aside. */
+  /**
+   * Checks the limits of the queue. Returns 0 if the assembly may run, or the time to wait for the rate limit
+   * in ms. Infinity: the assembly must wait until another one ends.
+   */
   #tryQueue(queues: readonly Queue[], line: number, { seq, key }: DueRow, now: number): number {
     const queue = queues.find(({ id }) => id === line);
     if (!queue) return 0;
@@ -250,7 +272,7 @@ export class JournalClaims {
     if (Number(this.#isCharged.get(seq)?.is_charged) === 1) return 0;
     const waitMs = this.#queues.waitMs(queue, key, now);
     if (waitMs > 0) {
-      // It is due when its rate lets it pass, so that a claim need not look at it before.
+      // Postpone the assembly until the rate limit allows it, so that claims before that time do not read it.
       this.#postpone.run(toStoredMs(now + waitMs), seq);
       return waitMs;
     }

@@ -8,7 +8,7 @@ export interface Queue {
   readonly limits: QueueLimits;
 }
 
-/** The queues of assemblies, their limits, and what counts against them. All of it is used within transactions. */
+/** The queues of assemblies (durable workflows) and their limits. Call all methods within a transaction. */
 export class JournalQueues {
   readonly #find;
   readonly #add;
@@ -42,7 +42,7 @@ export class JournalQueues {
     this.#waiting = store.prepare('SELECT count(*) AS count FROM holdfast_assembly_due WHERE line IN (?, ?)');
   }
 
-  /** The id of a queue. A queue without limits is made when an assembly names it. */
+  /** Returns the id of a queue. A queue that does not exist is created without limits. */
   idOf(name: string | undefined): number {
     if (name === undefined) return 0;
     const known = this.#find.get(name);
@@ -70,7 +70,7 @@ export class JournalQueues {
     }));
   }
 
-  /** How many more of the queue may be leased. */
+  /** How many more assemblies of the queue may be leased. */
   room({ id, limits }: Queue): number {
     if (limits.concurrency === undefined) return Infinity;
     return limits.concurrency - Number(this.#leased.get(id)?.count);
@@ -81,19 +81,21 @@ export class JournalQueues {
     return Number(this.#leasedOfKey.get(id, key)?.count) < limits.concurrencyByKey;
   }
 
-  /** Sets an assembly aside until another one of its key is given back. */
+  /** Blocks an assembly until the lease of another assembly with the same key ends. */
   block({ id }: Queue, seq: number): void {
     this.#move.run(-id, seq);
   }
 
-  /** One of this key was given back: the next of them can be leased. */
+  /**
+   * Call this when the lease of an assembly ends: the next blocked assembly with the same key can be leased.
+   */
   unblock(queue: number, key: string | null): void {
     if (queue === 0 || key === null) return;
     const first = this.#firstBlocked.get(-queue, key);
     if (first) this.#move.run(queue, Number(first.seq));
   }
 
-  /** The time until the rate of the queue, or of a key in it, lets one more pass. */
+  /** How long the next assembly must wait for the rate limits of the queue and of its key, in ms. */
   waitMs(queue: Queue, key: string | null | undefined, now: number): number {
     const rates = this.#ratesOf(queue, key);
     return Math.max(0, ...rates.map(({ name, rate }) => gcraWait(asLimit(rate), this.#read(name), now, 1)));

@@ -9,13 +9,13 @@ import type {
 
 type Row = Record<string, unknown>;
 
-/** The stored numbers of states. A waiting and a running assembly are both open: only the second has a lease. */
+/** The stored numbers of states. An open assembly is either running, if it has a lease, or waiting. */
 export const OPEN = 0;
 export const PARKED = 1;
 export const DONE = 2;
 export const STOPPED = 3;
 
-/** Everything of an assembly but its steps and signals. */
+/** The columns of an assembly, without its steps and signals. */
 export const assemblyColumns = `
   assembly.*, program.name, program.version, queue.name AS queue_name, lease.worker IS NOT NULL AS is_leased,
   coalesce(lease.deaths, due.deaths, 0) AS deaths, due.due_at, worker.name AS worker_name`;
@@ -76,7 +76,7 @@ export function toStep(row: Row): StoredStep {
   };
 }
 
-/** The fields that few steps have, as JSON; null if a step has none of them. */
+/** Returns the fields that few steps have as JSON, or null if the step has none of them. */
 export function restOf({ error, because, story, signal }: StepRecord): string | null {
   if (error === undefined && because === undefined && signal === undefined && !story?.length) return null;
   return JSON.stringify({ error, because, story, signal });

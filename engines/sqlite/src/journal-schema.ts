@@ -1,4 +1,7 @@
-/** The tables of the journal: assemblies, their steps and signals, who has them, and when they are due. */
+/**
+ * The tables of the journal: assemblies (durable workflows), their steps and signals, their leases and due
+ * times.
+ */
 export const journalSchema = `
   CREATE TABLE holdfast_program (
     id INTEGER PRIMARY KEY,

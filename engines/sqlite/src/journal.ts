@@ -55,10 +55,13 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** The bell of workers; a bell of its own for each assembly that is watched begins with the same text. */
+/**
+ * The name under which workers listen for due assemblies. Listeners of one assembly use this name, a slash
+ * and its id.
+ */
 const workersBell = '\0assemblies';
 
-/** What a change needs to know of a stored assembly. */
+/** The fields of a stored assembly that are needed to change it. */
 interface Found {
   readonly seq: number;
   readonly program: number;
@@ -72,7 +75,10 @@ interface Found {
   readonly isCommitted: boolean;
 }
 
-/** Stores assemblies in the file. A write is a job of the store: those of one turn share a transaction. */
+/**
+ * Stores assemblies (durable workflows) in the file. Writes of one turn of the event loop share a
+ * transaction.
+ */
 export function sqliteJournal(
   store: Store,
   bells: Doorbells,
@@ -82,7 +88,7 @@ export function sqliteJournal(
   const claims = new JournalClaims(store, queues);
   const programs = new Map<string, number>();
   store.onRollback(() => programs.clear());
-  /** How many listeners of this process watch an assembly. */
+  /** How many listeners of this process watch each assembly, by id. */
   const watched = new Map<string, number>();
 
   const sql = journalStatements(store);
@@ -157,7 +163,9 @@ export function sqliteJournal(
     return { kind: 'took', revision: found.revision, ...(entry.transaction && { result }) };
   }
 
-  /** Runs a step of the caller within a savepoint, so that its error undoes its own writes only. */
+  /**
+   * Runs a step of the caller within a savepoint. If the step throws, only its own writes are rolled back.
+   */
   function runTransaction(
     run: (tx: DatabaseSync) => Payload | undefined | Promise<Payload | undefined>,
   ): { readonly result: Payload | undefined } | { readonly error: unknown } {
@@ -217,7 +225,10 @@ export function sqliteJournal(
     bells.ringAfterCommit(workersBell);
   }
 
-  /** Waits for a time, or for something from outside; at once if that has come already. */
+  /**
+   * Lets an assembly wait until `dueInMs` is over, or until a signal or another change arrives. If it was
+   * changed since the worker read `revision`, it is due at once.
+   */
   function lieDown(
     found: Found,
     { dueInMs = Infinity, revision }: { readonly dueInMs?: number; readonly revision: number },
@@ -243,7 +254,7 @@ export function sqliteJournal(
     return sql.signals.all(seq, 0).some((row) => row.id === id);
   }
 
-  /** Counts up the revision, and rings for those who run or watch the assembly. */
+  /** Increases the revision of an assembly, and notifies its worker and its listeners. */
   function touch({ seq }: Found, id: string): void {
     sql.revise.run(seq);
     bells.ringAfterCommit(workersBell);
@@ -513,7 +524,10 @@ export function sqliteJournal(
     },
   };
 
-  /** Another version waits in another line. */
+  /**
+   * Stores the due time of an assembly again, because due times are stored by program version, and that has
+   * changed.
+   */
   function moveDue({ program, queue, key, seq }: Found): void {
     const row = sql.bySeq.get(seq);
     if (row?.due_at === null || row?.due_at === undefined) return;
@@ -549,7 +563,10 @@ function toFound(row: Record<string, unknown> | undefined): Found | undefined {
   );
 }
 
-/** A token names the row and the lease, so that a worker's progress finds both without the id. */
+/**
+ * The token contains the numbers of the row and of the lease, so that progress entries find both without the
+ * id.
+ */
 function toLease(id: string, { seq, token }: ClaimedRow): AssemblyLease {
   return { id, token: `${seq}.${token}` };
 }

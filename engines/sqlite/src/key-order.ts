@@ -49,7 +49,9 @@ export class KeyOrder {
     if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
   }
 
-  /** Sets `lease_id` on later events of the key that are still leased, so that nobody leases them a second time. */
+  /**
+   * Sets `lease_id` on later events of the key that are still leased, so that no worker leases them again.
+   */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;
     if (leased.length === 0) return;

@@ -15,7 +15,10 @@ export class LeaseIndex {
     this.#ofTopic = store.prepare('SELECT id, owner, seqs FROM holdfast_lease WHERE topic = ?');
   }
 
-  /** Returns the latest lease of each event. It is valid only if its id is above the `fence` of the event. */
+  /**
+   * Returns the latest lease of each event. A lease is valid only if its id is above the `fence` of the
+   * event.
+   */
   of(topic: Topic): Map<number, LeaseOfEvent> {
     const found = new Map<number, LeaseOfEvent>();
     for (const { leaseId, owner, seqs } of this.all(topic)) {

@@ -204,7 +204,8 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // After a retry, later events of its key may no longer wait for it. Only the trial columns tell that.
+    // A retried event may have given up its order key, so that later events need not wait for it. The trial
+    // columns tell that.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;

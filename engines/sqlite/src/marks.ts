@@ -18,7 +18,7 @@ export class Marks {
   readonly #keepMs: number;
   /** The ids of handlers by name. A rollback clears this cache, because the rollback may have removed a handler. */
   readonly #handlers = new Map<string, number>();
-  /** When each bucket expires, by handler and prefix. */
+  /** When each bucket of marks expires, by handler and by the first digits of the event ids. */
   readonly #buckets = new Map<string, number>();
   readonly #handler;
   readonly #addHandler;

@@ -45,11 +45,11 @@ export interface SqliteOptions {
   readonly mustExist?: boolean | undefined;
   /** What a commit survives. `process`: a killed process. `power`: also a power cut. Default: `process`. */
   readonly durability?: 'process' | 'power' | undefined;
-  /** The clock of times of day. Default: the system's. */
+  /** The clock for dates, such as the time at which an event was published. Default: the system's. */
   readonly clock?: Clock | undefined;
   /** The clock for leases and delays. Default: the machine's monotonic clock, or `now` of a given `clock`. */
   readonly monotonic?: MonotonicClock | undefined;
-  /** The source of ids. Default: the system's. */
+  /** The source of random numbers, for ids. Default: the system's. */
   readonly random?: Random | undefined;
   /** The largest events and batches. Default: those of `SizeLimits`, with batches of 1,000 events. */
   readonly limits?: SizeLimitOptions | undefined;
@@ -95,7 +95,7 @@ export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
 
-/** What the engine can do: everything. */
+/** The features of the SQLite engine. It has all of them. */
 export const sqliteFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
@@ -129,7 +129,7 @@ const openTimeoutMs = 5000;
  */
 const cacheKib = 8 * 1024;
 
-/** Opens a file as an engine. Many processes may open the same file. */
+/** Opens an engine that stores everything in one file. Many processes may open the same file. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
   assertKnownFields(known, options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;

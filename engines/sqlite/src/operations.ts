@@ -262,7 +262,7 @@ export function sqliteOperations(
         );
       }
       await store.write(() => {
-        // Events that have already succeeded or failed are not counted again here.
+        // `noteReplaying` skips events that were already handled: `ParkingLot` has counted their publish.
         const released = noteReplaying.all(id, numbersOf(rows));
         counts.move(released, 'parked', 'replaying');
         noteReleased.run(released.length, id);

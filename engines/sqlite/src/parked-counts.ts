@@ -10,18 +10,18 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** Events with the same status, fingerprint and topic. */
+/** Parked events with the same status, fingerprint and topic are counted together. */
 export type CountedKind = readonly [status: string, fingerprint: string, topic: string];
 
 /**
- * Keeps the numbers of parked events, and answers questions without reading the events. Code that changes the status of
- * an event must call `move` or `add`.
+ * Stores how many parked events there are of each kind, so that counts need not read the events. Code that
+ * changes the status of an event must call `move` or `add`.
  */
 export class ParkedCounts {
   readonly #store: Store;
   readonly #add;
   readonly #removeEmpty;
-  /** What the current transaction has changed, by kind. It is written once, before the commit. */
+  /** The changes of the current transaction, by kind. They are written once, before the commit. */
   readonly #changes = new Map<string, number>();
 
   constructor(store: Store) {
@@ -56,7 +56,7 @@ export class ParkedCounts {
     return Number(this.#all('total(count) AS count', filter)[0]?.count);
   }
 
-  /** Returns the groups that follow the place `after`, the largest first. */
+  /** Returns the groups after the given count and fingerprint, the largest group first. */
   groups(filter: ParkedFilter, [count, fingerprint]: Place, limit: number): ParkedGroup[] {
     const rows = this.#all('fingerprint, sum(count) AS count', filter, {
       sql: `
@@ -80,7 +80,7 @@ export class ParkedCounts {
     return new Map(rows.map(({ value, count }) => [String(value), Number(count)]));
   }
 
-  /** Returns the kinds of events that there are, or `undefined` if there are more than `max`. */
+  /** Returns the kinds that match the filter, or `undefined` if there are more than `max`. */
   kinds(filter: ParkedFilter, max: number): CountedKind[] | undefined {
     const rows = this.#all('status, fingerprint, topic', filter, { sql: 'LIMIT ? + 0', values: [max + 1] });
     return rows.length > max

@@ -99,7 +99,7 @@ export class ParkingLot {
     return true;
   }
 
-  /** Removes at most `limit` events that were kept long enough. The removal is audited. */
+  /** Removes at most `limit` events whose retention time is over, and writes an audit entry. */
   sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit);
     for (const row of removed) this.#counts.add(kindOf(row), -1);
@@ -111,7 +111,10 @@ export class ParkingLot {
     return removed.length;
   }
 
-  /** An event can finish before its release is recorded. Then the release is counted here. */
+  /**
+   * Counts the result of a replayed event. The event can be handled before the operation has recorded that it
+   * was published. Then the publish is counted here, too.
+   */
   #noteOutcome(row: Row, outcome: 'succeeded' | 'failedAgain'): void {
     const released = row.status === 'replaying' ? 0 : 1;
     const succeeded = outcome === 'succeeded' ? 1 : 0;

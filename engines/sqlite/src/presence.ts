@@ -56,7 +56,7 @@ export class SqlitePresence implements Presence {
     );
   }
 
-  /** Removes at most `limit` forgotten reports. Call it within a transaction. */
+  /** Removes at most `limit` reports that are older than `forgottenAfterMs`. Call it within a transaction. */
   sweep(now: number, limit: number): number {
     return Number(this.#forget.run(now - forgottenAfterMs, limit).changes);
   }

@@ -91,7 +91,8 @@ export class Publisher {
   }
 
   /**
-   * Stores the events whose key has unsettled events. An event of the batch also waits for earlier events of the batch.
+   * Stores only events whose key has unsettled events, or whose id is already stored. Earlier events of the
+   * batch count, too. Returns true for each event that was stored.
    */
   publishBehind(name: string, events: readonly NewEvent[], time: Time): boolean[] {
     const row = this.#topic.get(name);
@@ -127,8 +128,8 @@ export class Publisher {
   }
 
   /**
-   * If a parked event blocks its key, the replayed event takes its place. Returns false if there is no such parked
-   * event.
+   * If the parked event blocks its key, the replayed event replaces it in its row, so that the order is kept.
+   * Returns false if it does not block its key.
    */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);

@@ -5,7 +5,7 @@ import type { Store } from './store.ts';
 /** A sweep reads at most 10 keys for each key that it may remove. */
 const looksForEach = 10;
 
-/** GCRA rate limits. Each key stores one number: when its limit is full again. */
+/** GCRA rate limits. Each key stores one number: the time at which all its tokens are available again. */
 export class SqliteRateLimits implements RateLimits {
   readonly #store: Store;
   readonly #tat;
@@ -39,7 +39,7 @@ export class SqliteRateLimits implements RateLimits {
     });
   }
 
-  /** Removes at most `limit` keys whose limits are full again. Call it within a transaction. */
+  /** Removes at most `limit` keys that have all their tokens again. Call it within a transaction. */
   sweep(now: number, limit: number): number {
     const last = this.#lastOf.get(this.#sweptTo, limit * looksForEach)?.last;
     const from = this.#sweptTo;

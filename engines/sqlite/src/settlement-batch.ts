@@ -30,7 +30,7 @@ const noSeqs: readonly number[] = [];
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
-  /** Wall time, for times that people read. */
+  /** The time by the machine's clock, for times that people read. */
   readonly wall: number;
   /** Keys whose next event may be leased now, by lease id. */
   readonly freed = new Map<number, TouchedKeys>();

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, systemClock, systemRandom } from 'holdfast';
 import { systemMonotonicClock } from './uptime.ts';
 
-/** A clock that nobody can set. All clocks with the same `bootId` must show the same time. */
+/** A clock that cannot be set. All clocks with the same `bootId` must show the same time. */
 export interface MonotonicClock {
   /** Changes when the machine restarts. */
   readonly bootId: string;

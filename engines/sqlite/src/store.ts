@@ -177,7 +177,7 @@ export class Store {
       this.#finish(jobs);
     } catch (error) {
       this.#undo();
-      // One of the jobs is bad. Run each of them alone.
+      // One of the jobs caused the failure. Run each job in its own transaction, to find out which.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
         this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));

@@ -12,8 +12,8 @@ export interface TopicSnapshot {
   /** The number of the last change of any pause or quarantine. */
   readonly version: number;
   /**
-   * True: a lease or a control has expired, or an event has reached its wall-clock time. The tables must then be
-   * updated.
+   * True: a lease or a control has expired, or an event has reached its wall-clock time. Then `catchUp` must
+   * update the tables.
    */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;

@@ -20,7 +20,7 @@ export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; read
 
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
-/** Nothing is cached, because another process may change a topic at any time. */
+/** Creates and finds topics. Topics are not cached, because another process may change them at any time. */
 export function topics(store: Store) {
   const byName = store.prepare(topicSql);
   const byId = store.prepare('SELECT name FROM holdfast_topic WHERE id = ?');

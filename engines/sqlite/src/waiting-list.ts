@@ -18,12 +18,12 @@ import type { Time } from './store-clock.ts';
 import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** The fields of an event that decide whether it matches a question. */
+/** The fields of an event that decide whether it matches a filter. */
 interface Waiter {
   readonly seq: number;
   readonly key: string | null;
   readonly tenant: string | null;
-  /** By the store's clock. */
+  /** When the event is due, by the store's clock. */
   readonly dueAt: number;
   readonly state: WaitingState;
   readonly owner: string | undefined;
@@ -168,7 +168,8 @@ export class WaitingList {
   }
 
   /**
-   * Returns the first events in the order of publication. If there is a next page, one more event than the page has.
+   * Returns the events of a page in the order of publication. One event more than the page means that there
+   * is a next page.
    */
   async #firstPublished(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, read: ReadRows) {
     const found: Waiter[] = [];
@@ -185,9 +186,7 @@ export class WaitingList {
     return found;
   }
 
-  /**
-   * Returns the events that are due first. They are not sorted by due time, so it reads all events that `read` returns.
-   */
+  /** Returns the events that are due first. `read` does not sort by due time, so all its events are read. */
   async #firstDue(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, read: ReadRows) {
     const after = cursor === undefined ? undefined : placeIn(cursor);
     let found: Waiter[] = [];
@@ -224,7 +223,7 @@ export class WaitingList {
     return found;
   }
 
-  /** Reads in the order of publication. */
+  /** Reads unfinished events in the order of publication. */
   #readPublished(topic: Topic, last: Waiter | undefined, count: number): WaiterRow[] {
     const { from, to } = seqsOf(topic);
     return this.#published.all(last?.seq ?? from, to, count) as unknown as WaiterRow[];
@@ -316,7 +315,7 @@ function stateOf(
   return dueAt > now ? 'delayed' : 'ready';
 }
 
-/** A position in the list. */
+/** Makes a position in the list. Only `dueAt` and `seq` are used. */
 function waiterAt(dueAt: number, seq: number): Waiter {
   return { dueAt, seq, key: null, tenant: null, state: 'ready', owner: undefined };
 }

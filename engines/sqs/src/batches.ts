@@ -2,13 +2,13 @@ import type { BatchResultErrorEntry } from '@aws-sdk/client-sqs';
 import { type Clock, sleep } from 'holdfast';
 import { messageBytesMax } from './sqs-message.ts';
 
-/** SQS takes at most this many entries in one request. */
+/** SQS allows at most this many entries in one batch request. */
 export const batchMax = 10;
 const requestsMax = 8;
 const triesMax = 4;
 const firstDelayMs = 50;
 
-/** Divides entries into requests: at most ten, and at most 1 MiB together. */
+/** Divides entries into batch requests with at most ten entries and at most 1 MiB each. */
 export function batchesOf<T>(entries: readonly T[], bytesOf: (entry: T) => number = () => 0): T[][] {
   const batches: T[][] = [];
   let bytes = Infinity;
@@ -26,8 +26,9 @@ export function batchesOf<T>(entries: readonly T[], bytesOf: (entry: T) => numbe
 }
 
 /**
- * Divides entries into rounds that have each group at most once. An entry is sent when the earlier one of its group is
- * stored, so a failure in the middle of a batch cannot change their order.
+ * Divides entries into rounds. A round contains each message group at most once, and is sent after the
+ * previous round is stored. So when one entry of a batch fails, no later entry of its group is already stored
+ * before it.
  */
 export function roundsOf<T>(entries: readonly T[], groupOf: (entry: T) => string): T[][] {
   const rounds: T[][] = [];
@@ -45,8 +46,8 @@ export function roundsOf<T>(entries: readonly T[], groupOf: (entry: T) => string
 type Refusals<T> = Map<T, BatchResultErrorEntry>;
 
 /**
- * Performs batches, several at once, and returns the entries that SQS refused. Only entries that failed are sent again,
- * and only if the failure was not the sender's fault. What fails again and again is returned, too.
+ * Sends several batches at the same time, and returns the entries that SQS refused. An entry that failed
+ * without our fault is sent again, at most `triesMax` times in total. If it still fails, it is returned, too.
  */
 export async function performBatches<T>(
   batches: readonly (readonly T[])[],

@@ -9,14 +9,16 @@ import { batchesOf, performBatches } from './batches.ts';
 import type { Queue } from './queues.ts';
 import { SqsError } from './sqs-errors.ts';
 
-/** SQS holds a message for one process for at most this long after it was received, however often that is extended. */
+/**
+ * The visibility timeout of a message can be extended up to this time after it was received, and no longer.
+ */
 const holdMaxSeconds = 12 * 60 * 60;
 
 /** One delivery of one message. */
 export interface SqsHandle {
   readonly queue: Queue;
   readonly receipt: string;
-  /** On the scale of `Clock.now`: the message was received at this time, or later. */
+  /** A lower bound for the time at which SQS delivered the message, in ms of `Clock.now`. */
   readonly since: number;
   readonly listener: IntakeListener<SqsHandle>;
 }
@@ -28,7 +30,10 @@ export interface HeldSettings {
   onError(error: unknown): void;
 }
 
-/** Messages that this process has received: they are deleted, extended, or given back. */
+/**
+ * Deletes messages that this process has received, extends their visibility timeout, or returns them to the
+ * queue.
+ */
 export class HeldMessages {
   readonly #settings: HeldSettings;
   readonly #changes = new Set<Promise<unknown>>();
@@ -39,13 +44,19 @@ export class HeldMessages {
     this.#settings = settings;
   }
 
-  /** Waits until what is given back is given back. From then on nothing is extended: SQS delivers what is not done to others. */
+  /**
+   * Waits for running changes of visibility timeouts. After that no timeout is extended, so SQS delivers
+   * unfinished messages to other processes.
+   */
   async close(): Promise<void> {
     await Promise.allSettled(this.#changes);
     this.#isClosed = true;
   }
 
-  /** False for those that SQS refused: they were received by another process in the meantime. */
+  /**
+   * Deletes messages. Returns false for a message that SQS refused to delete, because another process has
+   * received it.
+   */
   async done(handles: readonly SqsHandle[]): Promise<boolean[]> {
     const { client, clock } = this.#settings;
     const refused = new Set<SqsHandle>();
@@ -76,7 +87,7 @@ export class HeldMessages {
     await this.#change(handles.map((handle) => ({ handle, seconds: 0 })));
   }
 
-  /** Extends the hold. What cannot be extended is lost. */
+  /** Extends the visibility timeout. A message for which this fails is reported as lost to its listener. */
   async keep(handles: readonly SqsHandle[]): Promise<void> {
     const { visibilitySeconds, onError } = this.#settings;
     const isOld = (handle: SqsHandle) => this.#secondsLeft(handle) < visibilitySeconds;
@@ -96,7 +107,10 @@ export class HeldMessages {
     for (const handle of refused) handle.listener.lost([handle]);
   }
 
-  /** Gives back a message that came before it was due. Those of one turn of the event loop go together. */
+  /**
+   * Returns a message that arrived before its due time. Calls in the same turn of the event loop are sent to
+   * SQS as one batch.
+   */
   later(handle: SqsHandle, delayMs: number): void {
     const seconds = Math.min(Math.ceil(delayMs / 1000), this.#secondsLeft(handle));
     this.#early.push({ handle, seconds });
@@ -104,7 +118,8 @@ export class HeldMessages {
     queueMicrotask(() => {
       const early = this.#early;
       this.#early = [];
-      // If this fails, the message comes again when SQS no longer holds it, and is given back again.
+      // If this fails, SQS delivers the message again after its visibility timeout. Then it is returned
+      // again.
       this.#change(early).catch(() => {});
     });
   }
@@ -113,7 +128,10 @@ export class HeldMessages {
     return holdMaxSeconds - Math.ceil((this.#settings.clock.now() - since) / 1000);
   }
 
-  /** Returns those that are no longer ours. Rejects if the server failed for some: then it is not known how long it holds them. */
+  /**
+   * Sets visibility timeouts. Returns the messages that other processes have received. Rejects if SQS failed
+   * for some messages: then their visibility timeout is unknown.
+   */
   #change(
     changes: readonly { readonly handle: SqsHandle; readonly seconds: number }[],
   ): Promise<SqsHandle[]> {

@@ -1,14 +1,18 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 /**
- * Tells since when this process has been running without a stop. What it reads from a socket now has come after that
- * time. A process that was suspended for a minute learns here that its messages have waited for it, and may be with others.
+ * Tells since when this process has been running without interruption. A response may have waited in the
+ * socket while the process was suspended, for example for a minute. Then the visibility timeout of its
+ * messages counts from before the suspension, and other processes may have received them already.
  */
 export class Liveness {
   readonly #clock: Clock;
   readonly #ticks: Timer;
   readonly #tickMs: number;
-  /** The last two ticks: the client needs a few turns of the event loop to read a response. */
+  /**
+   * The times of the last two ticks. The older one counts, because reading a response takes a few turns of
+   * the event loop.
+   */
   #ticked: [number, number];
 
   constructor(clock: Clock, tickMs: number) {
@@ -17,14 +21,14 @@ export class Liveness {
     this.#ticked = [clock.now(), clock.now()];
     this.#ticks = new Timer(clock, (now) => {
       this.#ticks.setIn(tickMs);
-      // Node runs timers, then reads sockets, then runs this.
+      // Node runs timers first, then reads sockets, and then runs this callback.
       later(() => {
         this.#ticked = [this.#ticked[1], now];
       });
     });
   }
 
-  /** On the scale of `Clock.now`. */
+  /** The process has been running without interruption since this time, in ms of `Clock.now`. */
   get since(): number {
     return this.#ticked[0];
   }

@@ -4,13 +4,13 @@ import type { QueueName } from '@holdfast/contracts/carrier';
 const retrySuffix = '-retry';
 const fifoSuffix = '.fifo';
 
-/** SQS allows this many characters, `.fifo` included. */
+/** SQS allows queue names of at most this many characters, including `.fifo`. */
 export const nameLengthMax = 80;
 
 /**
- * The names of queues. Topic `orders` has the queues `orders` and `orders-retry`, with key order the queue `orders.fifo`.
- * SQS takes letters, digits, hyphens and low lines. So a dot is written as two low lines, and any other character as the
- * hex of its bytes.
+ * Names queues. The topic `orders` has the queues `orders` and `orders-retry`; with key order it has the
+ * queue `orders.fifo`. SQS allows letters, digits, hyphens and underscores. So a dot is written as two
+ * underscores, and any other character as `_x` and the hex of its bytes.
  */
 export class QueueNames {
   readonly #prefix: string;
@@ -36,7 +36,10 @@ export class QueueNames {
   }
 }
 
-/** A low line stays, unless it could be read as the start of another sign. */
+/**
+ * Matches the characters to encode. An underscore is kept, unless it could be read as the start of an encoded
+ * character.
+ */
 const odd = /\.|_(?!(?:[A-Za-wyz0-9]|-(?!retry$))|$)|[^A-Za-z0-9_-]|-(?=retry$)/gu;
 
 function tokenOf(topic: string): string {
@@ -56,7 +59,10 @@ function topicIn(token: string): string {
   }
 }
 
-/** Group and deduplication ids have at most 128 ASCII characters. A hash keeps keys of any length and script apart. */
+/**
+ * SQS allows group and deduplication ids of at most 128 ASCII characters. Keys can be longer, so their hash
+ * is used.
+ */
 export function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }

@@ -27,7 +27,10 @@ export interface Queue {
   readonly isFifo: boolean;
 }
 
-/** Several events of a group are in flight at a time on SQS, and the quota of requests is for a group, not for the queue. */
+/**
+ * These attributes switch on the high throughput of FIFO queues: the request quota applies to each message
+ * group.
+ */
 const fifoAttributes = {
   FifoQueue: 'true',
   DeduplicationScope: 'messageGroup',
@@ -43,7 +46,10 @@ export class Queues {
     this.#settings = settings;
   }
 
-  /** Creates what is missing. With a store there is no retry queue: retries wait in the store. */
+  /**
+   * Creates the queues that are missing. With a store there is no retry queue, because retries wait in the
+   * store.
+   */
   async ensure(topic: string, { ordering = 'none' }: Partial<TopicSettings>): Promise<TopicSettings> {
     const isFifo = ordering === 'key';
     const before = await this.find(topic, 'hot');
@@ -87,7 +93,9 @@ export class Queues {
     return found;
   }
 
-  /** A queue that does not exist is looked for again the next time. */
+  /**
+   * Removes a queue from the cache, because SQS said that it does not exist. The next `find` asks SQS again.
+   */
   forget(queue: Queue): void {
     for (const [key, known] of this.#known) if (known === queue) this.#known.delete(key);
   }
@@ -151,7 +159,7 @@ export class Queues {
       this.#known.set(keyOf(topic, queue), { name, url: QueueUrl!, isFifo });
     } catch (error) {
       if (/^AccessDenied/.test(awsErrorName(error))) throw denied('this process may not create it', error);
-      // Another process has created it in the meantime, with other attributes.
+      // Another process has created the queue meanwhile, with other attributes.
       const made = awsErrorName(error) === 'QueueNameExists' ? await this.#get(name, isFifo) : undefined;
       if (!made) throw error;
       this.#known.set(keyOf(topic, queue), made);
@@ -168,7 +176,10 @@ export class Queues {
     };
   }
 
-  /** A retry that waits for longer than 15 minutes is received several times before it is due. SQS would count them. */
+  /**
+   * Refuses a redrive policy on the retry queue. A retry with a delay above 15 minutes is received several
+   * times before it is due. SQS would count these receives, and move the retry to the dead-letter queue.
+   */
   async #assertNoRedrive(topic: string, retry: Queue): Promise<void> {
     const { RedrivePolicy } = await this.attributes(retry, ['RedrivePolicy']);
     if (RedrivePolicy)

@@ -1,30 +1,30 @@
 import { type Clock, later, sleep, Timer } from 'holdfast';
 import { batchMax } from './batches.ts';
 
-/** A request that has waited on the server for this long shows that the queue is empty: it is answered at once otherwise. */
+/** If a long poll has waited for this time, the queue is empty: SQS answers at once if there is a message. */
 const settledMs = 1000;
-/** How long a message that was just stored may take to arrive with a request that waits on the server. */
+/** How long `look` waits for a message that was just stored, and that SQS delivers to the open long poll. */
 const pushMs = 100;
-/** How long the end of the engine waits for requests that are open. */
+/** How long `close` waits for open requests before it aborts them. */
 const closeMs = 1000;
 const failureMinMs = 250;
 const failureMaxMs = 5000;
 
 export interface ReceiveSettings<T> {
   readonly clock: Clock;
-  /** How long a request waits on the server if there is nothing. */
+  /** How long a request waits on the server while the queue is empty (long polling). */
   readonly waitSeconds: number;
-  /** The most requests at a time. */
+  /** The most requests that are open at the same time. */
   readonly requestsMax: number;
   receive(count: number, waitSeconds: number, signal: AbortSignal): Promise<readonly T[]>;
   onMessages(messages: readonly T[]): void;
-  /** Called for the first of successive failures. */
+  /** Called when a request fails, but only for the first of several failures in a row. */
   onFailure(error: unknown): void;
 }
 
 /**
- * Receives messages of one queue. While there is nothing, one request waits on the server. While there is more than one
- * request brings, more are sent at the same time.
+ * Receives messages of one queue. While the queue is empty, one long poll waits on the server. While the
+ * requests come back full, more requests are sent at the same time.
  */
 export class Receives<T> {
   readonly #settings: ReceiveSettings<T>;
@@ -33,7 +33,7 @@ export class Receives<T> {
   readonly #arrivals = new Set<() => void>();
   readonly #requests = new Set<Promise<unknown>>();
   #credit = 0;
-  /** How many messages the open requests may bring. */
+  /** How many messages the open requests ask for, in total. */
   #asked = 0;
   #open = 0;
   #openMax = 1;
@@ -48,13 +48,16 @@ export class Receives<T> {
 
   credit(count: number): void {
     this.#credit = count;
-    // A look that follows in this turn comes first: it is answered at once.
+    // Poll later in this turn, so that a call of `look` right after this one is sent first. Its request does
+    // not wait on the server.
     queueMicrotask(() => {
       if (!this.#again.isSet) this.#poll();
     });
   }
 
-  /** Resolves when what the queue had has arrived. Rejects if the server does not answer. */
+  /**
+   * Resolves when the messages that are in the queue now have arrived. Rejects if the server does not answer.
+   */
   look(): Promise<void> {
     if (this.#credit <= 0 || this.#isClosed) return Promise.resolve();
     this.#looking ??= this.#look().finally(() => {
@@ -64,7 +67,10 @@ export class Receives<T> {
     return this.#looking;
   }
 
-  /** Asks for nothing more. Requests that wait are aborted if they do not end soon: SQS may still give them messages. */
+  /**
+   * Sends no more requests. Open requests get `closeMs` to end, because SQS may be about to answer them with
+   * messages. Then they are aborted.
+   */
   async close(): Promise<void> {
     this.#credit = 0;
     this.#again.clear();
@@ -84,7 +90,7 @@ export class Receives<T> {
     const since = this.#waitingSince;
     const isSettled = since !== undefined && this.#settings.clock.now() - since >= settledMs;
     const count = isSettled ? 0 : await this.#receive(this.#credit - this.#asked, 0);
-    // A message that was stored a moment ago may be on its way with the request that waits.
+    // A message that was just stored may be on its way as the answer of the open long poll.
     const hasSome = count > 0 || (this.#waitingSince !== undefined && (await this.#arrivesSoon()));
     if (hasSome) await this.#receiveRest();
   }
@@ -97,14 +103,18 @@ export class Receives<T> {
         resolve(hasArrived);
       };
       const arrived = () => end(true);
-      // Node runs timers before it reads sockets: what has arrived in the meantime is read first.
+      // Node runs timers before it reads sockets. `later` runs after that, when arrived messages have been
+      // read.
       const timer = new Timer(this.#settings.clock, () => later(() => end(false)));
       timer.setIn(pushMs);
       this.#arrivals.add(arrived);
     });
   }
 
-  /** Receives within the credit, several requests at once, until one of them brings less than it could. */
+  /**
+   * Sends several requests at a time, within the credit, until a request comes back with fewer messages than
+   * it asked for.
+   */
   async #receiveRest(): Promise<void> {
     for (;;) {
       const left = this.#credit - this.#asked;
@@ -119,7 +129,7 @@ export class Receives<T> {
   }
 
   #poll(): void {
-    // A look asks for all that there is, and comes here when it ends.
+    // A running `look` fetches everything that is in the queue, and calls this method when it ends.
     while (!this.#looking && !this.#isClosed && this.#open < this.#openMax && this.#credit > this.#asked) {
       const waits = this.#waitingSince === undefined;
       if (waits) this.#waitingSince = this.#settings.clock.now();
@@ -148,7 +158,7 @@ export class Receives<T> {
     return request;
   }
 
-  /** Returns how many have arrived. */
+  /** Sends one request, and returns how many messages have arrived. */
   async #request(wanted: number, waitSeconds: number, ended?: () => void): Promise<number> {
     const count = Math.max(1, Math.min(batchMax, wanted));
     this.#asked += count;

@@ -16,7 +16,10 @@ import { awsErrorName, SqsError } from './sqs-errors.ts';
 import { decodeMessage, encodeMessage } from './sqs-message.ts';
 import type { SqsSettings } from './sqs-options.ts';
 
-/** SQS delays a new message for at most this long. What is due later is given back when it comes. */
+/**
+ * The longest delay of a new message on SQS. A message with a longer delay arrives early, and is returned
+ * with `later`.
+ */
 const delayMaxSeconds = 900;
 
 interface Received {
@@ -25,7 +28,10 @@ interface Received {
   readonly askedAt: number;
 }
 
-/** Carries events with SQS: a queue for first attempts, one for retries, or a FIFO queue for events in the order of keys. */
+/**
+ * Sends and receives events through SQS. A topic has a queue for first attempts and a queue for retries. A
+ * topic with key order has a FIFO queue.
+ */
 export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
   const { client, clock, limits, visibilitySeconds, waitSeconds, hasStore, onError } = settings;
   const holdMs = visibilitySeconds * 1000;
@@ -51,10 +57,11 @@ export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
           VisibilityTimeout: visibilitySeconds,
           MessageSystemAttributeNames: ['SentTimestamp', 'MessageGroupId'],
           MessageAttributeNames: ['All'],
-          // If the answer is lost, the client asks again under this id, and gets the same messages of a FIFO queue.
+          // If the answer is lost, the client repeats the request with this id, and the FIFO queue delivers
+          // the same messages.
           ...(queue.isFifo && { ReceiveRequestAttemptId: newId() }),
         }),
-        // It waits for events before it is answered.
+        // The request waits on the server for `wait` seconds, so its timeout must be longer than that.
         { abortSignal, requestTimeout: wait * 1000 + settings.timeoutMs },
       );
       const askedAt = Math.max(sentAt, liveness.since);
@@ -100,7 +107,7 @@ export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
 
     async send(topic, name, messages) {
       const queue = await queues.need(topic, name);
-      // All are encoded before the first is sent: one that is too large refuses all.
+      // Encode all messages before the first one is sent. If one is too large, this throws, and none is sent.
       const entries = messages.map((message) => entryOf(message, queue, name === 'retry', newId));
       const rounds = queue.isFifo ? roundsOf(entries, ({ entry }) => entry.MessageGroupId!) : [entries];
       for (const round of rounds) {
@@ -126,7 +133,8 @@ export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
 
     open(topic, name, listener) {
       let queue: Promise<Queue | undefined> | undefined;
-      // With a store, the retry queue exists only if there was no store before. What it holds is still handled.
+      // With a store, a retry queue exists only if the topic was used without a store before. Its retries are
+      // still handled.
       const find = () =>
         (queue ??= hasStore && name === 'retry' ? queues.find(topic, name) : queues.need(topic, name));
       const receives = new Receives<Received>({
@@ -176,7 +184,7 @@ export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
   };
 }
 
-/** What is sent to a queue. The `Id` is given when it is known in which request it goes. */
+/** Builds the entry of a message, without its `Id`: that is set when the entry is put into a batch. */
 function entryOf(
   message: Message,
   queue: Queue,
@@ -188,10 +196,11 @@ function entryOf(
   const entry = {
     MessageBody: body,
     MessageAttributes: attributes,
-    // A FIFO queue has no delays of single messages. What is not due yet moves into the store when it comes.
+    // A FIFO queue cannot delay single messages. A message that arrives before its due time moves into the
+    // store.
     ...(isDelayed && delay > 0 && !queue.isFifo && { DelaySeconds: delay }),
     ...(queue.isFifo && {
-      // Without a key, an event waits for no other one.
+      // An event without a key gets a group of its own, so it waits for no other event.
       MessageGroupId: hashOf(message.key === undefined ? `id ${message.dedupId}` : `key ${message.key}`),
       MessageDeduplicationId: deduplicationId(message, newId),
     }),
@@ -200,8 +209,9 @@ function entryOf(
 }
 
 /**
- * For five minutes, SQS drops a message with the same id and does not say so. An event that is published again under its id may
- * be the replay of a parked one, so it is told apart from the first. Copies and replays have an id of their own.
+ * For five minutes, SQS silently drops a second message with the same deduplication id. An event that is
+ * published again with the same event id may be the replay of a parked event, so it gets a new deduplication
+ * id. Copies, such as retries, have a `dedupId` of their own, and keep it.
  */
 function deduplicationId({ dedupId, headers }: Message, newId: () => string): string {
   return hashOf(dedupId === headers['event-id'] ? `${dedupId} ${newId()}` : dedupId);

@@ -2,18 +2,23 @@ import type { MessageAttributeValue, Message as SqsMessage } from '@aws-sdk/clie
 import { type Headers, type Payload, TooLargeError } from '@holdfast/contracts';
 import type { Message as Sent } from '@holdfast/contracts/carrier';
 
-/** SQS takes this many bytes for a message and for a batch: body, and names, types and values of attributes. */
+/**
+ * The most bytes of a message, and of a batch: the body plus the names, types and values of the attributes.
+ */
 export const messageBytesMax = 1024 * 1024;
-/** What is written as base64 grows by a third, and must leave room for headers. */
+/**
+ * The most bytes of a payload that is written as base64: base64 is a third longer, and headers need room,
+ * too.
+ */
 const encodedBytesMax = 700_000;
 
-/** All headers are the JSON of one attribute, because SQS has at most ten attributes, and none of them may be empty. */
+/** The attribute with all headers as JSON. SQS allows at most ten attributes, and no empty values. */
 const headersName = 'holdfast';
-/** How the body was written, if it is not the payload itself: `base64` or `empty`. */
+/** The attribute that says how the body is encoded, if it is not the payload itself: `base64` or `empty`. */
 const encodingName = 'holdfast-body';
 const emptyBody = '-';
 
-/** What a message is on SQS. */
+/** A message in the form that is sent to SQS. */
 export interface Encoded {
   readonly body: string;
   readonly attributes: Record<string, MessageAttributeValue>;
@@ -24,7 +29,9 @@ export interface Encoded {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the expression is about.
 const refused = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Cs}/u;
 
-/** Headers that tell what happened. A message that would be too large goes without them, the least important first. */
+/**
+ * Headers that are removed, in this order, if a message is too large. They only describe earlier attempts.
+ */
 const spare = ['retry-story', 'last-error'] as const;
 
 export function encodeMessage({ headers, payload }: Pick<Sent, 'headers' | 'payload'>): Encoded {
@@ -51,7 +58,7 @@ function bodyOf(payload: Payload): { body: string; encoding?: 'base64' | 'empty'
 }
 
 function withHeaders(body: string, encoding: string | undefined, headers: Headers): Encoded {
-  // JSON escapes control characters and half surrogates, but not these two.
+  // SQS refuses these two characters, and `JSON.stringify` does not escape them.
   const json = JSON.stringify(headers).replace(/[\ufffe\uffff]/g, (sign) =>
     sign === '\ufffe' ? '\\ufffe' : '\\uffff',
   );
@@ -69,7 +76,10 @@ function textAttribute(text: string): { DataType: 'String'; StringValue: string 
   return { DataType: 'String', StringValue: text };
 }
 
-/** What a message says. Without our attribute, a stranger has sent it: its attributes are the headers. */
+/**
+ * Decodes a message. A message without our attribute comes from another program: its attributes become the
+ * headers.
+ */
 export function decodeMessage({ Body = '', MessageAttributes = {}, Attributes = {} }: SqsMessage): {
   readonly headers: Headers;
   readonly payload: Payload;

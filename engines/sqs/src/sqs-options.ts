@@ -12,46 +12,61 @@ import {
 } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 
-/** The options of `openSqs`. None is required: the AWS client finds region and credentials by itself. */
+/** The options of `openSqs`. None is required: the AWS client finds the region and the credentials. */
 export interface SqsOptions extends CarrierOptions {
-  /** The region of the queues, such as `eu-central-1`. Default: as the AWS client finds it. */
+  /** The AWS region of the queues, such as `eu-central-1`. Default: as the AWS client finds it. */
   readonly region?: string | undefined;
-  /** The address of another server with the protocol of SQS, such as `http://localhost:9324`. Default: Amazon's. */
+  /**
+   * The address of a server that is compatible with SQS, such as `http://localhost:9324`. Default: Amazon's.
+   */
   readonly endpoint?: string | undefined;
   /** The credentials, or a function of the AWS client that finds them. Default: as the AWS client finds them. */
   readonly credentials?: SQSClientConfig['credentials'] | undefined;
   /**
-   * A client of your own, instead of `region`, `endpoint` and `credentials`. `close` does not destroy it. It must allow
-   * more connections than there are queues, because a request waits on each queue. Default: none.
+   * An AWS client that you create, instead of `region`, `endpoint` and `credentials`. `close` does not
+   * destroy it. It must allow more connections than there are queues, because each queue has an open long
+   * poll. Default: none.
    */
   readonly client?: SQSClient | undefined;
-  /** The start of the names of all queues: letters, digits, hyphens and low lines. Default: none. */
+  /** The prefix of the names of all queues: letters, digits, hyphens and underscores. Default: none. */
   readonly prefix?: string | undefined;
   /**
-   * After this time without a sign of its process, an event is delivered to another one. Whole seconds, from `1s` to `1h`.
-   * Default: `30s`.
+   * The visibility timeout. If a process does not extend it for this time, for example after a crash, SQS
+   * delivers the event to another process. Whole seconds, from `1s` to `1h`. Default: `30s`.
    */
   readonly visibility?: Duration | undefined;
   /** How long a request waits on the server for events (long polling). Whole seconds, from `1s` to `20s`. Default: `20s`. */
   readonly waitTime?: Duration | undefined;
-  /** How many requests for events of one queue are open at a time, while there are many events. Default: `8`. */
+  /** The most requests for events of one queue that are open at the same time. Default: `8`. */
   readonly receivesMax?: number | undefined;
-  /** False: queues are never created. What is missing is an error that says the command to run. Default: `true`. */
+  /**
+   * False: the engine never creates queues. If a queue is missing, the error contains the command that
+   * creates it. Default: `true`.
+   */
   readonly createQueues?: boolean | undefined;
-  /** How long a new queue keeps events that are not done. Whole seconds, from `1m` to `14d`. Default: `14d`. */
+  /** How long a new queue keeps unfinished events. Whole seconds, from `1m` to `14d`. Default: `14d`. */
   readonly retention?: Duration | undefined;
-  /** More attributes of new queues, in the words of SQS, such as `{ KmsMasterKeyId: 'alias/orders' }`. Default: none. */
+  /** More SQS attributes for new queues, such as `{ KmsMasterKeyId: 'alias/orders' }`. Default: none. */
   readonly attributes?: Readonly<Record<string, string>> | undefined;
-  /** How long an answer of the server may take, beside `waitTime`. Default: `10s`. */
+  /**
+   * How long to wait for an answer of the server. A request for events gets `waitTime` on top. Default:
+   * `10s`.
+   */
   readonly timeout?: Duration | undefined;
-  /** The most events of a topic that wait in this process for a handler. Default: `200`. */
+  /**
+   * The most events of a topic that this process fetches in advance, before a handler is free. Default:
+   * `200`.
+   */
   readonly prefetchMax?: number | undefined;
   /**
-   * Limits of events. SQS itself refuses messages of more than 1 MiB, headers included, and bytes of more than 700,000.
-   * Default: texts of 983,040 bytes, bytes of 700,000.
+   * Size limits of events. A message with its headers can have at most 1 MiB, and a binary payload at most
+   * 700,000 bytes. Default: texts of 983,040 bytes, bytes of 700,000.
    */
   readonly limits?: SizeLimitOptions | undefined;
-  /** Called when receiving fails, and when SQS no longer holds an event that is being handled. Default: none. */
+  /**
+   * Called when a request for events fails, and when the visibility timeout of an event cannot be extended
+   * while it is handled. Default: none.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -80,11 +95,10 @@ const known: Readonly<Record<keyof SqsOptions, true>> = {
 };
 
 /**
- * The largest events that SQS takes: 983,040 bytes of payload, because 64 KiB of the 1 MiB of a message are for
- * headers.
+ * The largest events that fit into a message of SQS: 983,040 bytes of payload, and 64 KiB for all headers.
  */
 export const sqsLimits: SizeLimits = {
-  // 64 KiB of the message are for headers.
+  // A message has at most 1 MiB. 64 KiB of it are for headers.
   payloadBytesMax: 1024 * 1024 - 64 * 1024,
   headersBytesMax: 16 * 1024,
   batchMax: 10_000,
@@ -92,10 +106,10 @@ export const sqsLimits: SizeLimits = {
 };
 
 const prefetchMaxDefault = 200;
-/** Each queue that is received from needs a connection for the request that waits. */
+/** The most connections of the AWS client. Each queue that is read needs one for its long poll. */
 const socketsMax = 500;
 
-/** The options that a carrier needs, all of them known. */
+/** The options of `sqsCarrier`, checked and with all defaults filled in. */
 export interface SqsSettings {
   readonly client: SQSClient;
   readonly ownsClient: boolean;

@@ -1,6 +1,8 @@
 import type { AnswerOf, Question, RouteName } from '../src/api/routes.ts';
 
-/** An error that the API has answered: one sentence, and what is wrong with single fields. */
+/**
+ * An error answer of the API. It has one sentence for people, and the errors of single fields in `issues`.
+ */
 export class ApiError extends Error {
   readonly kind: string;
   readonly status: number;
@@ -21,10 +23,13 @@ type Asked<Name extends RouteName> = Partial<Question<Name>> & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Called when the session has ended, so that the page can ask to sign in. */
+/** Called when the session has ended, so that the page can show the sign-in form. */
 export const onSignedOut: { call: () => void } = { call: () => {} };
 
-/** Asks the API. Acts carry a key, so that a second press is the same act; give `headers` to choose the key. */
+/**
+ * Sends a request to the API. A request that changes something gets an idempotency key, so that a double
+ * click is executed once; pass `headers` to choose the key.
+ */
 export async function ask<Name extends RouteName>(
   name: Name,
   { path, query, body, signal, headers }: Asked<Name> = {},

@@ -13,7 +13,7 @@ import { SignIn } from './screens/sign-in.tsx';
 import { session } from './session.ts';
 import { ToastBox, toast } from './toast.tsx';
 
-// A list and its details are one chunk: together they are smaller, and who opens one opens the other.
+// A list and its detail screens are one chunk: they share code, and people usually open both.
 const ParkingLot = lazy(() => import('./parked/screens.ts').then((each) => each.ParkingLot));
 const Event = lazy(() => import('./parked/screens.ts').then((each) => each.Event));
 const Replays = lazy(() => import('./parked/screens.ts').then((each) => each.Replays));
@@ -46,7 +46,10 @@ function Content() {
   return session.value === null ? <SignIn /> : <Frame />;
 }
 
-/** The frame of every screen: navigation, search, and whether what is shown is fresh. */
+/**
+ * The frame of every screen: the navigation, the search field, and a sign that says whether the data is up to
+ * date.
+ */
 function Frame() {
   const { route, path } = useLocation();
   const [areKeysShown, showKeys] = useState(false);
@@ -54,7 +57,7 @@ function Frame() {
   useEffect(startLive, []);
   useEffect(() => startKeys((to) => route(to)), [route]);
   useEffect(() => {
-    // A new screen begins at its headline, for the eye and for a screen reader.
+    // Start a new screen at the top, with the focus on its headline, so that a screen reader reads it.
     scrollTo(0, 0);
     main.current?.querySelector<HTMLElement>('h1')?.focus();
   }, [path]);

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** What single keys do on the present screen, with a few words for the map of keys. */
+/** What a keyboard shortcut does. `says` describes it in the list of shortcuts. */
 export interface KeyAct {
   readonly says: string;
   run(): void;
@@ -23,7 +23,10 @@ const places: Readonly<Record<string, string>> = {
 };
 const sequenceMs = 1500;
 
-/** Listens to single keys outside of fields: `g` and a letter go somewhere, the rest is of the screen. */
+/**
+ * Listens for keyboard shortcuts outside of input fields. The key `g` and then a letter open a screen. Other
+ * keys are shortcuts of the current screen.
+ */
 export function startKeys(go: (path: string) => void): () => void {
   let wentAt = -Infinity;
   const pressed = (event: KeyboardEvent) => {
@@ -48,7 +51,7 @@ export function startKeys(go: (path: string) => void): () => void {
   return () => document.removeEventListener('keydown', pressed);
 }
 
-/** Adds keys while a part is shown. */
+/** Adds keyboard shortcuts while the component is shown. */
 export function useKeys(acts: Readonly<Record<string, KeyAct>>): void {
   const names = Object.keys(acts).join(' ');
   useEffect(() => {

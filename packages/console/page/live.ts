@@ -11,40 +11,49 @@ export interface TailLine {
   readonly link: string;
 }
 
-/** The tail keeps so many lines. */
+/** How many lines of the live log are kept. */
 const linesMax = 200;
-/** Without figures for so long, what is shown is stale. They come every 2 s while the store answers. */
+/** The page is stale if no figures came for this time. They come every 2 s while the store answers. */
 const staleMs = 8000;
 
 export const windowName = signal<WindowName>('1h');
 export const overview = signal<Overview | undefined>(undefined);
 export const lines = signal<readonly TailLine[]>([]);
-/** The progress of operations that run, by id. */
+/** The progress of running operations, by id. */
 export const progress = signal<Readonly<Record<string, { stage: string; counts: Record<string, number> }>>>(
   {},
 );
-/** The page holds still: nothing that comes is shown until it goes on. */
+/** True: the user has paused the page. New data is not shown until the user continues. */
 export const isHeld = signal(false);
 export const waitingLines = signal(0);
-/** When the last word and the last figures came, by the clock of this browser. */
+/**
+ * When the last message of any kind came (`heardAt`), and the last figures (`figuresAt`), by the browser's
+ * clock.
+ */
 const heardAt = signal(Date.now());
 const figuresAt = signal(Date.now());
 const tick = signal(Date.now());
 export const isStale = computed(() => tick.value - figuresAt.value > staleMs);
-/** The console answers, and says so every second: if the page is stale all the same, its store is away. */
+/**
+ * True: the console server answers; it sends a ping every second. If the page is stale nevertheless, the
+ * store is down.
+ */
 export const isConnected = computed(() => tick.value - heardAt.value <= staleMs);
-/** The store's clock minus the clock of this browser, which may be wrong. */
+/** The difference between the store's clock and the clock of this browser, which may be wrong. */
 const clockOffsetMs = signal(0);
 
 let source: EventSource | undefined;
 let pending: TailLine[] = [];
 
-/** The time of the store. */
+/** The current time by the store's clock. */
 export function storeNow(): number {
   return tick.value + clockOffsetMs.value;
 }
 
-/** Opens the stream while the page is visible: browsers allow six connections to a server. */
+/**
+ * Opens the event stream only while the page is visible, because browsers allow only six connections to a
+ * server.
+ */
 export function startLive(): () => void {
   const timer = setInterval(() => {
     tick.value = Date.now();

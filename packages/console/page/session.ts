@@ -4,19 +4,22 @@ import { ask, onSignedOut } from './api.ts';
 
 export type SessionInfo = AnswerOf<'GET /session'>;
 
-/** `undefined`: not known yet. `null`: nobody is signed in. */
+/** The session of the user. `undefined`: not loaded yet. `null`: not signed in. */
 export const session = signal<SessionInfo | null | undefined>(undefined);
 
 onSignedOut.call = () => {
   session.value = null;
 };
 
-/** Whether the person may act; buttons that may not be used stay, and say why. */
+/**
+ * True if the user may change things. Otherwise buttons for acts are still shown, and say why they are
+ * disabled.
+ */
 export function mayOperate(): boolean {
   return session.value?.role === 'operate';
 }
 
-/** Takes the token out of the link, so that it is in no history, and signs in with it. */
+/** Removes the token from the URL, so that the browser history does not contain it, and signs in with it. */
 export async function begin(): Promise<void> {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
   if (token !== null) {
@@ -33,12 +36,13 @@ export async function begin(): Promise<void> {
   try {
     session.value = await ask('GET /session');
   } catch {
-    // Nobody is signed in, or the server is away: the sign-in page says which when it is used.
+    // The user is not signed in, or the server does not answer. The sign-in form shows which, when it is
+    // sent.
     session.value = null;
   }
 }
 
-/** The token of the link, until the person has said who they are. */
+/** The token from the link. It is used when the user has entered a name. */
 export let pendingToken: string | undefined;
 
 export async function signIn(token: string, who: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** A word of a command line, in quotes if a shell would change it. */
+/** Quotes a word of a terminal command, if the shell would change it. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

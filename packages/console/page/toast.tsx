@@ -3,9 +3,9 @@ import { signal } from '@preact/signals';
 export interface Toast {
   readonly says: string;
   readonly undo?: (() => void) | undefined;
-  /** What the button of the way back says. Default: "Undo". */
+  /** The label of the button that undoes the act. Default: "Undo". */
   readonly undoSays?: string | undefined;
-  /** Where more about it is shown. */
+  /** A link to the screen with more details. */
   readonly link?: { readonly href: string; readonly says: string } | undefined;
 }
 
@@ -13,7 +13,7 @@ export const toast = signal<Toast | undefined>(undefined);
 const shownMs = 10_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says what was done, with a way back where there is one. */
+/** Shows a message about an act for 10 seconds, with an undo button if `undo` is given. */
 export function tell(says: string, undo?: () => void, more: Pick<Toast, 'undoSays' | 'link'> = {}): void {
   clearTimeout(timer);
   toast.value = { says, undo, ...more };

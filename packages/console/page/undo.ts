@@ -2,7 +2,10 @@ import { ask } from './api.ts';
 import { session } from './session.ts';
 import { tell } from './toast.tsx';
 
-/** Says what was done, and offers to undo it if the audit log can. `of` is a subject, such as `topic:orders`. */
+/**
+ * Shows a message about an act, with an undo button if its audit entry can be undone. `of` is the subject of
+ * the entry, such as `topic:orders`.
+ */
 export async function tellDone(says: string, of: string): Promise<void> {
   const { items } = await ask('GET /audit', { query: { of, limit: 1 } });
   const [entry] = items;

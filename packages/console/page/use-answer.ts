@@ -4,10 +4,10 @@ import { type ApiError, ask } from './api.ts';
 import { isHeld, isStale } from './live.ts';
 
 export interface Answered<Name extends RouteName> {
-  /** The last good answer; it stays while a new one is asked for, and when that fails. */
+  /** The last successful answer. It stays while a new request runs, and if that request fails. */
   readonly answer: AnswerOf<Name> | undefined;
   readonly error: ApiError | Error | undefined;
-  /** True: the answer is being asked for, and that takes longer than 300 ms. */
+  /** True: a request has been running for more than 300 ms. */
   readonly isSlow: boolean;
   again(): void;
 }
@@ -15,8 +15,8 @@ export interface Answered<Name extends RouteName> {
 const slowMs = 300;
 
 /**
- * Asks a question, and again when it changes and every `everyMs`. Nothing moves while the page is held. `question:
- * undefined` asks nothing.
+ * Sends a request to the API, and repeats it every `everyMs` and when `question` changes. It is not repeated
+ * while the user has paused the page. With `question: undefined`, no request is sent.
  */
 export function useAnswer<Name extends RouteName>(
   name: Name,
@@ -34,7 +34,7 @@ export function useAnswer<Name extends RouteName>(
     if (asked === undefined) return;
     const controller = new AbortController();
     if (last.current !== asked) {
-      // Another question: the old answer is not about it.
+      // The question has changed, so the old answer does not belong to it.
       if (last.current !== undefined) setAnswer(undefined);
       last.current = asked;
     }
@@ -66,7 +66,7 @@ export function useAnswer<Name extends RouteName>(
     return () => clearInterval(timer);
   }, [everyMs]);
 
-  // After the store was away, everything is asked again.
+  // When the store answers again after an outage, repeat the request.
   const wasStale = useRef(false);
   const stale = isStale.value;
   useEffect(() => {

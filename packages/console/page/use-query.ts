@@ -2,11 +2,14 @@ import { useLocation } from 'preact-iso';
 
 type Words = Readonly<Record<string, string | undefined>>;
 
-/** The words of the URL: filters, tabs and open dialogs are there, so that a link shows the same. */
+/**
+ * Reads and changes the query parameters of the URL. Filters, tabs and open dialogs are there, so that a link
+ * shows the same.
+ */
 export function useQuery() {
   const { path, query, route } = useLocation();
 
-  /** This screen with some words changed; `undefined` takes a word away. */
+  /** Returns the URL of this screen with some query parameters changed; `undefined` removes a parameter. */
   function href(changes: Words): string {
     const words = new URLSearchParams();
     for (const [name, value] of Object.entries({ ...query, ...changes }))
@@ -18,7 +21,7 @@ export function useQuery() {
     query: query as Readonly<Record<string, string | undefined>>,
     href,
     go: (changes: Words) => route(href(changes)),
-    /** Changes words without a new entry in the history. */
+    /** Changes query parameters without a new entry in the browser history. */
     replace: (changes: Words) => route(href(changes), true),
   };
 }

@@ -10,7 +10,7 @@ import type {
 import type { Clock } from 'holdfast';
 import type { AnswerOf } from './api/routes.ts';
 
-/** A store with everything that the console shows. SQLite and PostgreSQL have all of it. */
+/** An engine with all parts that the console needs. The SQLite and PostgreSQL engines have them. */
 export type ConsoleEngine = Engine & {
   readonly broker: NonNullable<Engine['broker']>;
   readonly triage: NonNullable<Engine['triage']>;
@@ -19,13 +19,13 @@ export type ConsoleEngine = Engine & {
   readonly presence: NonNullable<Engine['presence']>;
 };
 
-/** Returns what is wrong with an edited payload; an empty list: nothing. */
+/** Checks an edited payload. Returns a list of errors; an empty list means that the payload is valid. */
 export type PayloadCheck = (payload: Payload) => readonly string[] | Promise<readonly string[]>;
 
-/** Runs policies in storms, as `stormRunner()` of `@holdfast/simulator` does. */
+/** Tests policies in simulated outages, as `stormRunner()` of `@holdfast/simulator` does. */
 export interface SimulatorPart {
   scenarios(): readonly { readonly name: string; readonly summary: string }[];
-  /** Rejects with a sentence for a policy that is not understood. */
+  /** Runs a policy in a scenario. If the policy is invalid, it rejects with a sentence that says why. */
   run(
     scenario: string,
     policy: string,
@@ -33,7 +33,7 @@ export interface SimulatorPart {
   ): Promise<NonNullable<AnswerOf<'GET /simulator/runs/:id'>['run']['rows']>>;
 }
 
-/** What the console needs of `assemblies()` of `@holdfast/assembly`. */
+/** The methods of `assemblies()` of `@holdfast/assembly` that the console calls. */
 export interface AssembliesPart {
   readonly journal: Journal;
   inspect(id: string): Promise<{
@@ -51,7 +51,7 @@ export interface AssembliesPart {
   get(id: string): { cancel(reason: string, who?: string): Promise<void> };
 }
 
-/** A gateway's admin API. */
+/** Access to the admin API of a gateway. */
 export interface GatewayPart {
   /** Sends a request to the admin API, and returns the status and the JSON of its answer. */
   ask(method: 'GET' | 'POST', path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
@@ -65,32 +65,38 @@ export interface DemoPart {
 
 /** The options of `openConsole`. Only `engine` is required. */
 export interface ConsoleOptions {
-  /** The store of events, controls, audit log and processes. Required. */
+  /** The engine that stores events, controls, the audit log and reports of processes. Required. */
   readonly engine: Engine;
-  /** Whoever has this token may operate. At least 32 characters. Default: a new token, which `link` has. */
+  /**
+   * The token that allows to view and to change things. At least 32 characters. Default: a new token, which
+   * `link` has.
+   */
   readonly token?: string | undefined;
-  /** Whoever has this token may look, and change nothing. At least 32 characters. Default: none. */
+  /** A token that allows only to view. At least 32 characters. Default: none. */
   readonly viewToken?: string | undefined;
-  /** Host names under which the console is reached, beside localhost. Default: none. */
+  /** Host names that browsers use for the console, in addition to localhost. Default: none. */
   readonly hosts?: readonly string[] | undefined;
-  /** True: the console is reached over TLS, which a server in front of it ends. Default: `false`. */
+  /** True: browsers reach the console over HTTPS, through a proxy that terminates TLS. Default: `false`. */
   readonly secure?: boolean | undefined;
-  /** The name of the store, for people. Default: the name of the engine. */
+  /** The name of the store that the page shows. Default: the name of the engine. */
   readonly storeName?: string | undefined;
-  /** Fields that are covered in all payloads, beside those that consumers name. Default: none. */
+  /**
+   * Names of fields that are redacted in all payloads, in addition to those that consumers declare. Default:
+   * none.
+   */
   readonly redact?: readonly string[] | undefined;
   /** Checks of edited payloads, by topic. Default: none. */
   readonly checks?: Readonly<Record<string, PayloadCheck>> | undefined;
-  /** Assemblies to show and steer: `assemblies({ engine, programs: [] })` is enough. Default: none. */
+  /** Assemblies to show and control; `assemblies({ engine, programs: [] })` is enough. Default: none. */
   readonly assemblies?: AssembliesPart | undefined;
-  /** A gateway to show and steer. Default: none. */
+  /** A gateway to show and control. Default: none. */
   readonly gateway?: GatewayPart | undefined;
-  /** A simulator for the screen of that name. Default: none. */
+  /** The simulator for the screen "Simulator". Default: none. */
   readonly simulator?: SimulatorPart | undefined;
   /** The faults of a demo. Default: none. */
   readonly demo?: DemoPart | undefined;
-  /** Called for errors that nobody expects. Default: none. */
+  /** Called for unexpected errors. Default: none. */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** The clock of waits and limits. Default: the system's. */
+  /** The clock for sessions and timeouts; tests pass a fake clock. Default: the system's. */
   readonly clock?: Clock | undefined;
 }

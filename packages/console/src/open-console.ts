@@ -23,25 +23,30 @@ import { version } from './version.ts';
 import { Live } from './watch/live.ts';
 import { Observer } from './watch/observer.ts';
 
-/** Where the console listens: port 7070 of loopback by default. */
+/** The address on which the console listens. By default, it is port 7070 of the loopback address. */
 export interface ListenOptions {
-  /** The port; 0: any that is free. Default: `7070`. */
+  /** The port; 0: any free port. Default: `7070`. */
   readonly port?: number | undefined;
-  /** The address to listen on. Another one than loopback needs a token that you give. Default: `127.0.0.1`. */
+  /** The address to listen on. Any other than loopback requires the option `token`. Default: `127.0.0.1`. */
   readonly host?: string | undefined;
 }
 
-/** A console on a store. It answers requests and does not listen until it is told to. */
+/** A console for a store. It listens on a port only after a call of `listen`. */
 export interface Console {
-  /** Whoever has this token may operate. */
+  /** The token that allows to view and to change things. */
   readonly token: string;
-  /** Answers a request of the Fetch standard, for a server of yours. */
+  /** Answers a request of the Fetch standard. Use it to serve the console from your own server. */
   fetch(request: Request): Promise<Response>;
-  /** Listens, and returns the link of the page, with the token in its fragment. */
+  /**
+   * Starts to listen. Returns the address, and a link to the page that contains the token in its fragment.
+   */
   listen(
     options?: ListenOptions,
   ): Promise<{ readonly url: string; readonly link: string; readonly port: number }>;
-  /** Ends all connections and looks. Operations that were begun here can be resumed. The engine stays open. */
+  /**
+   * Closes all connections and stops polling. Operations that were started here can be resumed. The engine
+   * stays open.
+   */
   close(): Promise<void>;
 }
 
@@ -53,10 +58,10 @@ const known: Readonly<Record<keyof ConsoleOptions, true>> = {
 
 const tokenLengthMin = 32;
 const loopback = ['localhost', '127.0.0.1', '[::1]'];
-/** A request whose head and body have not come after this time is given up. */
+/** A request is aborted if its headers and body have not arrived after this time. */
 const slowRequestMs = 20_000;
 
-/** Opens the console of a store. Rejects if the store does not answer. */
+/** Opens a console for the store `engine`. Rejects if the store does not answer. */
 export async function openConsole(options: ConsoleOptions): Promise<Console> {
   assertKnownFields(known, options);
   const { clock = systemClock, onError = () => {}, redact = [], checks = {}, secure = false } = options;
@@ -139,7 +144,8 @@ export async function openConsole(options: ConsoleOptions): Promise<Console> {
         },
         getRequestListener(app.fetch as never),
       );
-      // The stream of events is one request that never ends; its own bound is the number of readers.
+      // Each open page has a stream of events, which is a request that does not end. `Live` limits the number
+      // of streams.
       made.maxConnections = 1000;
       await new Promise<void>((resolve, reject) => {
         made.once('error', reject);

@@ -54,11 +54,14 @@ export interface RedisBrokerSettings {
 }
 
 export interface RedisBroker extends Broker<never> {
-  /** Ends the connection of the doorbells. */
+  /** Closes the connection that waits for notifications about due events. */
   close(): void;
 }
 
-/** now, suspects, next due in ms, version of the controls, number of the lease, and the events. */
+/**
+ * The answer of the script `lease`. A suspect is an event whose lease expired: it may have crashed its
+ * worker.
+ */
 type LeaseReply = [
   now: string,
   suspects: number,
@@ -74,13 +77,16 @@ type LeaseReply = [
 
 type WaitingReply = [now: string, found: [string, string, string, string, string, string][]];
 
-/** Redis executes nothing else during a script, so one call of a list reads only 200 events. */
+/** Redis runs nothing else during a script, so a script that lists events reads at most 200 events. */
 const readTogether = 200;
-/** For the same reason, the most events of one lease. */
+/** The most events of one lease. Redis runs nothing else during a script, so a script must be short. */
 const leasedTogether = 10_000;
 const idAt = 16;
 
-/** Keeps events in Redis. Every change is one script, which Redis executes alone. Time is that of Redis. */
+/**
+ * Stores events in Redis. Every change is one script, which Redis runs atomically. All times are by the clock
+ * of Redis.
+ */
 export function redisBroker(client: RedisClient, settings: RedisBrokerSettings): RedisBroker {
   const { prefix, limits, features, triage, audit } = settings;
   const script = (name: string, lua: string) => scriptOf(client, `broker_${name}`, lua);
@@ -100,7 +106,9 @@ export function redisBroker(client: RedisClient, settings: RedisBrokerSettings):
   const newId = timeOrderedId(systemClock, systemRandom);
   const topicNames = `${prefix}topics`;
 
-  /** Runs a script of a topic. A script returns nothing for a topic that was never declared. */
+  /**
+   * Runs a script of a topic. The script returns null for a topic that was never declared, and this throws.
+   */
   async function ask<Reply>(run: Script, topic: string, args: readonly (string | number)[]): Promise<Reply> {
     const reply: unknown = await run([topicKey(prefix, topic)], args);
     if (reply === null) throw new TopicError(topic, 'was never declared');
@@ -119,7 +127,7 @@ export function redisBroker(client: RedisClient, settings: RedisBrokerSettings):
     },
   });
 
-  /** Changes events, and notes it in the audit log before. */
+  /** Writes an audit entry, and then changes the events with a script. */
   async function actOn(
     what: AuditedAct,
     run: Script,
@@ -277,7 +285,7 @@ export function redisBroker(client: RedisClient, settings: RedisBrokerSettings):
       for (const row of found) {
         const item = waitingOf(row, topic, Number(now));
         if (isAsked(item, question)) {
-          // One more than the page: there is another page.
+          // The page is full and one more event matches, so there is another page.
           if (items.length === limit) return { items, cursor: String(after) };
           items.push(item);
         }

@@ -20,20 +20,24 @@ import { topicKey } from './topic-keys.ts';
 
 const controlsMax = 10_000;
 
-/** Throws if an act cannot undo what it says, where there is no audit log that could tell. */
+/** Throws if `undoes` is given without an audit log: then there is no entry that can be undone. */
 export function assertNothingToUndo({ undoes }: Act, audit: Audit | undefined): void {
   if (undoes !== undefined && !audit) assertUndoable(undoes, undefined);
 }
 
 export interface RedisControls extends Controls {
   version(): Promise<number>;
-  /** Gives the topic a copy of its controls, because its scripts can read only the topic's own slot of a cluster. */
+  /**
+   * Copies the controls of a topic into its own cluster slot, because the scripts of the topic can read only
+   * that slot.
+   */
   copyTo(topic: string): Promise<void>;
 }
 
 /**
- * Operators' controls. They are kept in one place, with one version, and copied to each topic that they are about. A topic
- * whose copy is older than the version gets a new copy with its next lease, so a crash between the two writes does no harm.
+ * Stores operators' controls, such as pause and quarantine. They are stored in one hash with one version, and
+ * copied to each topic that they apply to. If a crash prevents the copy, the next lease of the topic sees
+ * that its copy is older than the version, and copies again.
  */
 export function redisControls(
   client: RedisClient,
@@ -72,7 +76,7 @@ export function redisControls(
       assertControl(control, act, forMs);
       assertNothingToUndo(act, audit);
       const id = controlId(control);
-      // The entry is written first: nothing is ever changed without one.
+      // Write the audit entry before the change, so that a crash never leaves a change without an entry.
       if (audit) {
         const before = (await active()).controls.find((each) => each.id === id);
         await audit.record({ ...act, what: 'control_set', subjects: controlSubjects(control), before });
@@ -114,7 +118,7 @@ function activeControl(stored: string): ActiveControl {
   };
 }
 
-/** The controls that the script of a lease obeys, as JSON: each with the time at which it ends. */
+/** Returns the controls of a topic as JSON for the script `lease`, each with the time at which it ends. */
 function copyOf(controls: readonly ActiveControl[], topic: string): string {
   const tenants: Record<string, number> = Object.create(null);
   const keys: Record<string, number> = Object.create(null);

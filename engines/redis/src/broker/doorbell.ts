@@ -1,6 +1,9 @@
 import type { RedisClient } from '../script-runner.ts';
 
-/** Calls listeners when something is published to the channel of their topic. Uses a connection of its own. */
+/**
+ * Calls listeners when a notification is published to the Redis channel of their topic. It uses a separate
+ * connection.
+ */
 export class Doorbell {
   readonly #client: RedisClient;
   readonly #onError: (error: Error) => void;
@@ -13,7 +16,7 @@ export class Doorbell {
   }
 
   listen(channel: string, ring: () => void): () => void {
-    // Each call has a function of its own, so that one listener can listen twice.
+    // Wrap the function, so that the set can contain the same function twice.
     const listener = () => ring();
     const listeners = this.#listeners.get(channel) ?? new Set();
     this.#listeners.set(channel, listeners.add(listener));
@@ -33,19 +36,19 @@ export class Doorbell {
   #subscribe(channel: string): void {
     this.#subscriber ??= this.#connect();
     this.#subscriber.subscribe(channel).then(
-      // Something may have become due before the subscription.
+      // An event may have become due before the subscription started, so call the listeners once.
       () => this.#ring(channel),
       this.#onError,
     );
   }
 
   #connect(): RedisClient {
-    // The types of `Redis` and `Cluster` cannot be called as one.
+    // TypeScript cannot call `duplicate` of the union of `Redis` and `Cluster`.
     const client = this.#client as { duplicate(): RedisClient };
     const subscriber = client.duplicate();
     subscriber.on('error', this.#onError);
     subscriber.on('message', (channel: string) => this.#ring(channel));
-    // After a reconnect: nobody knows what was missed.
+    // Notifications may have been missed before a reconnect, so call all listeners.
     subscriber.on('ready', () => {
       for (const channel of this.#listeners.keys()) this.#ring(channel);
     });

@@ -11,7 +11,7 @@ import {
 } from '@holdfast/contracts';
 import { originOf } from './topic-keys.ts';
 
-/** What most events do not have. Short names, because each event in Redis would repeat them. */
+/** Fields that few events have. The names are short, because they are stored with each event. */
 interface Rare {
   /** Type. */
   t?: string;
@@ -20,19 +20,22 @@ interface Rare {
   c?: string;
   /** Idempotency key. */
   i?: string;
-  /** Origin topic and first publish, if the event was published before. */
+  /** Origin topic, and the time of the first publish (`f`), if the event was published before. */
   o?: string;
   f?: number;
-  /** Patience in ms from the publish, or when it ends. */
+  /**
+   * `p`: patience in ms, counted from the publish. `x`: the time at which the patience ends, instead of `p`.
+   */
   p?: number;
   x?: number;
-  /** 1: the payload is bytes, as base64. */
+  /** 1: the payload is binary, and stored as base64. */
   b?: 1;
 }
 
 /**
- * An event as the scripts store it: the time of its publish, key, tenant, the rare fields as JSON, and payload, with NUL between
- * them. The time is left out, because the sequence number tells it.
+ * Returns an event in the form that the scripts store: time of the publish, key, tenant, the fields of `Rare`
+ * as JSON, and payload, separated by NUL. The time is empty here, because the scripts read it from the
+ * sequence number.
  */
 export function bodyOf(event: NewEvent, expiresAt?: number): string {
   const { key = '', tenant = '', payload, past } = event;
@@ -53,7 +56,7 @@ export function bodyOf(event: NewEvent, expiresAt?: number): string {
   return `\0${key}\0${tenant}\0${json === '{}' ? '' : json}\0${text}`;
 }
 
-/** What the script that publishes must know beside the body; '' for most events. */
+/** The JSON that the script `publish` needs in addition to the body; empty for most events. */
 export function extraOf({ delayMs, dueAt, past }: NewEvent): string {
   const { moved, replay } = past ?? {};
   const extra = {
@@ -81,7 +84,10 @@ export function triesText({
   return [attempts, snoozes, 0, next, 0, '', error, records, ''].join('\n');
 }
 
-/** Reads what a script has stored. `replay` is kept apart, because a replay may adopt an event that is already there. */
+/**
+ * Reads an event that a script has stored. `replay` is stored separately, because a replay can also claim an
+ * event that is already in the topic.
+ */
 export function envelopeOf(
   id: string,
   sequence: string,

@@ -23,25 +23,30 @@ import { markKey, topicKey } from './topic-keys.ts';
 export interface SettlerSettings {
   readonly prefix: string;
   readonly keepMarksMs: number;
-  /** The triage of the store beside Redis. Without it, parked events go to the dead-letter topic. */
+  /**
+   * The triage of the option `store`, which keeps parked events. Without it, they go to the dead-letter
+   * topic.
+   */
   readonly triage: Triage | undefined;
-  /** Stores an event that comes from another topic. Resolves to false if there is no such topic. */
+  /** Stores an event in another topic. Resolves to false if the topic does not exist. */
   move(topic: string, id: string, body: string, tries: string, replay: string | undefined): Promise<boolean>;
-  /** A dead-letter topic has got its first event. */
+  /** Called after events were parked in a dead-letter topic, so that the topic is listed. */
   onParked(topic: string): Promise<void>;
 }
 
-/** A leased event that must be written elsewhere before it leaves its topic: body, tries and replay. */
+/**
+ * A leased event that must be written to the store or to another topic before it is removed from its topic.
+ */
 type Deferred = [body: string, tries: string, replay: string];
 type Answer = 0 | 1 | Deferred;
 
-/** One settlement of a topic, and its position in the batch of the caller. */
+/** A settlement, and its position in the batch of the caller. */
 interface Item {
   readonly index: number;
   readonly settlement: Settlement<never>;
 }
 
-/** The member of the set of leased events. */
+/** The member that stands for this lease in the sorted set `:leased`. */
 export function leaseName({ token, id }: Lease): string {
   return `${token}\0${id}`;
 }
@@ -50,7 +55,10 @@ export function redisSettler(client: RedisClient, settings: SettlerSettings) {
   const { prefix, keepMarksMs, triage } = settings;
   const run = scriptOf(client, 'broker_settle', scripts.settle);
 
-  /** Runs the script for settlements of one topic. Acknowledgements come first, so answers are put back in order. */
+  /**
+   * Runs the script for the settlements of one topic. The script wants acknowledgements first, so the answers
+   * are sorted back into the order of `items`.
+   */
   async function runScript(
     topic: string,
     items: readonly Item[],
@@ -105,7 +113,10 @@ export function redisSettler(client: RedisClient, settings: SettlerSettings) {
     }
   }
 
-  /** Writes the next state of events elsewhere. Returns those that can leave their topic now. */
+  /**
+   * Writes events to the store or to another topic. Returns the items whose events can be removed from their
+   * topic.
+   */
   async function writeElsewhere(topic: string, deferred: readonly [Item, Deferred][]): Promise<Item[]> {
     const parked: NewlyParked[] = [];
     const resolved: ReplayedEvent[] = [];
@@ -182,7 +193,7 @@ export function redisSettler(client: RedisClient, settings: SettlerSettings) {
 
 const blockArgs = ['block', 0, '', '', 0, ''];
 
-/** The fields of an envelope that a publish takes. */
+/** The fields of an envelope that a new event can have. */
 function definedOf(envelope: ReturnType<typeof envelopeOf>) {
   const { payload, type, key, tenant, headers, correlationId, idempotencyKey } = envelope;
   return {

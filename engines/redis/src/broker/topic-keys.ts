@@ -1,6 +1,6 @@
 import { parkedTopic } from '@holdfast/contracts';
 
-/** Braces would begin or end the hash tag of the Redis key. */
+/** Encodes braces, because they would start or end the hash tag of the Redis key. */
 export function tagged(name: string): string {
   return name.replace(/[{}%]/g, encodeURIComponent);
 }
@@ -8,8 +8,9 @@ export function tagged(name: string): string {
 const parkedSuffix = parkedTopic('');
 
 /**
- * Returns the Redis key of a topic. All other keys of the topic begin with it. A topic and its dead-letter topic have the same hash
- * tag, so an event is parked within one slot of a cluster.
+ * Returns the Redis key of a topic. All other Redis keys of the topic start with it. A topic and its
+ * dead-letter topic have the same hash tag. So both are in one cluster slot, and one script can move an event
+ * between them.
  */
 export function topicKey(prefix: string, topic: string): string {
   let origin = topic;

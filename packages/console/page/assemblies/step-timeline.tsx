@@ -9,18 +9,20 @@ const right = 12;
 interface Props {
   readonly steps: readonly AssemblyStep[];
   readonly from: number;
-  /** The end of the assembly; absent: it goes on until now. */
+  /** When the assembly ended; `undefined`: it is still running. */
   readonly endedAt: number | undefined;
   readonly now: number;
 }
 
-/** The steps over time, to scale: attempts are bars, waits between them are dotted. */
+/**
+ * A chart of the steps of an assembly over time: attempts are bars, and waits between them are dotted lines.
+ */
 export function StepTimeline({ steps, from, endedAt, now }: Props) {
   const [box, width] = useWidth(300);
   const left = width < 480 ? 96 : 150;
   const dues = steps.flatMap(({ state, dueAt }) => (state === 'done' || dueAt === undefined ? [] : [dueAt]));
   const latest = Math.max(...steps.map(({ at }) => at), from);
-  // A due time far away would press everything that has happened into a few pixels.
+  // Leave out due times far in the future: they would squeeze all past steps into a few pixels.
   const nearDues = dues.filter((due) => due - from < 3 * Math.max(1000, now - from));
   const until = Math.max(endedAt ?? now, latest, ...nearDues, from + 100);
   const x = (at: number) =>
@@ -89,7 +91,8 @@ function StepRow({ step, before, from, now, index, x, left, width }: RowProps) {
   const middle = y + row / 2;
   const look = stepLook(step);
   const story = step.story ?? [];
-  // A step has no record of its beginning: it is the end of what was recorded before it.
+  // The start of a step is not recorded. So use the start of its first attempt, or the end of the previous
+  // step.
   const begins =
     story.length > 0
       ? story[0]!.at - story[0]!.tookMs

@@ -13,7 +13,10 @@ const places = [
   ['g u', 'audit'],
 ] as const;
 
-/** What single keys do here. They can be switched off, for those who speak to their computer. */
+/**
+ * The dialog that lists the keyboard shortcuts. They can be switched off, because speech input can trigger
+ * them by accident.
+ */
 export function KeyMap({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {

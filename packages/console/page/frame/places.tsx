@@ -6,9 +6,9 @@ export interface Place {
   readonly path: string;
   readonly name: string;
   readonly icon: ComponentChildren;
-  /** What is there, for the list of a phone. */
+  /** A short description of the screen, shown in the list on phones. */
   readonly says: string;
-  /** It is not a screen of this page, and opens in a tab of its own: what was typed here stays. */
+  /** True: the link leads out of the console, and opens in a new tab, so that typed text is not lost. */
   readonly isOutside?: boolean;
 }
 
@@ -103,7 +103,7 @@ export const places: readonly Place[] = [
   },
 ];
 
-/** On a phone these stand at the bottom; the rest is behind "More". */
+/** The screens with a tab at the bottom on phones. All other screens are listed under "More". */
 export const onPhones: readonly string[] = ['/', '/parked', '/topics', '/policies'];
 
 export function isAt(place: Place, path: string): boolean {
@@ -118,7 +118,10 @@ export function Icon({ place }: { readonly place: Place }) {
   );
 }
 
-/** What needs a look there, beside its name; on a phone only the number. */
+/**
+ * The badge beside the name of a screen: how many things need attention there. On phones it is only the
+ * number.
+ */
 export function Badge({ path, isShort = false }: { readonly path: string; readonly isShort?: boolean }) {
   const badges = overview.value?.badges;
   if (!badges) return null;

@@ -3,7 +3,7 @@ import { overview } from '../live.ts';
 import { session, signOut } from '../session.ts';
 import { Badge, Icon, isAt, type Place, places } from './places.tsx';
 
-/** The navigation, with what needs a look beside each name. */
+/** The navigation at the side, with a badge beside each name for things that need attention. */
 export function Rail() {
   const { path } = useLocation();
   const store = overview.value?.store;

@@ -1,7 +1,7 @@
 import { useLocation } from 'preact-iso';
 import { Badge, Icon, isAt, onPhones, places } from './places.tsx';
 
-/** The navigation of a phone, at the bottom, where a thumb reaches it. */
+/** The navigation on phones. It is at the bottom, where a thumb reaches it. */
 export function Tabs() {
   const { path } = useLocation();
   const shown = places.filter((place) => onPhones.includes(place.path));

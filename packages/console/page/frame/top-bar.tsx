@@ -1,7 +1,7 @@
 import { useLocation } from 'preact-iso';
 import { isHeld, isStale, setHeld, waitingLines } from '../live.ts';
 
-/** Search, whether the page is live, and the theme. */
+/** The bar at the top: the search field, the live or paused state of the page, and the theme switch. */
 export function TopBar({ showKeys }: { readonly showKeys: () => void }) {
   const { route } = useLocation();
   const held = isHeld.value;
@@ -59,7 +59,10 @@ export function TopBar({ showKeys }: { readonly showKeys: () => void }) {
   );
 }
 
-/** Words such as `tenant:acme` filter; the rest is looked for in ids, keys, messages and payloads. */
+/**
+ * Returns the URL of a search. Words such as `tenant:acme` become filters. All other words are searched in
+ * ids, keys, messages and payloads.
+ */
 function searchUrl(text: string): string {
   const words = new URLSearchParams();
   const rest: string[] = [];
@@ -73,7 +76,7 @@ function searchUrl(text: string): string {
   return `/parked?view=events&${words}`;
 }
 
-/** Goes from the system's theme to the other one, and back. */
+/** Switches between the dark and the light theme. */
 export function switchTheme(): void {
   const root = document.documentElement;
   const isDark = root.dataset.theme
@@ -83,7 +86,7 @@ export function switchTheme(): void {
   localStorage.setItem('holdfast-theme', root.dataset.theme);
 }
 
-/** The theme that was chosen last time, or `?theme=dark`. */
+/** Sets the theme at the start: the one in the URL, such as `?theme=dark`, or the last choice of the user. */
 export function startTheme(): void {
   const asked = new URLSearchParams(location.search).get('theme') ?? localStorage.getItem('holdfast-theme');
   if (asked === 'dark' || asked === 'light') document.documentElement.dataset.theme = asked;

@@ -15,7 +15,10 @@ interface Props {
   readonly close: () => void;
 }
 
-/** Tells a gateway what to do. Its own acts last until they are taken back, or it is restarted. */
+/**
+ * The dialog for commands to a gateway, such as drain. A command applies until it is undone, or the gateway
+ * restarts.
+ */
 export function GatewayActDialog(props: Props) {
   if (props.act === 'reload') return <ReloadDialog {...props} />;
   return props.act === 'force' ? <ForceDialog {...props} /> : <DrainDialog {...props} />;

@@ -1,7 +1,7 @@
 import type { AnswerOf } from '../../src/api/routes.ts';
 import type { State } from '../parts/glyph.tsx';
 
-/** What the admin API of a gateway tells, as far as the page shows it. */
+/** The fields of the gateway's admin API that the page shows. */
 export interface GatewayState {
   readonly isDraining: boolean;
   readonly lastReload: Reload | null;
@@ -109,7 +109,10 @@ export function gatewayState({ state }: AnswerOf<'GET /gateway'>): GatewayState 
   return state as unknown as GatewayState;
 }
 
-/** The upstreams of all workers together: numbers are added up, and an instance is as bad as its worst worker sees it. */
+/**
+ * Merges the upstreams of all workers. Numbers are added up. An instance gets the worst state that any worker
+ * reports.
+ */
 export function upstreamsOf({ workers }: GatewayState): readonly Upstream[] {
   const names = [...new Set(workers.flatMap(({ upstreams }) => upstreams.map(({ name }) => name)))];
   return names.map((name) => {
@@ -151,7 +154,7 @@ function together(seen: readonly WorkerInstance[], targets: Targets): Instance {
   };
 }
 
-/** How an instance does, in a word. */
+/** The state of an instance, as a word and a shape. */
 export function instanceWord(instance: Instance): { readonly state: State; readonly says: string } {
   if (instance.isDraining) return { state: 'waiting', says: 'drained' };
   if (instance.forced) return { state: 'waiting', says: `kept ${instance.forced}` };

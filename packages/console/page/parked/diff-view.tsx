@@ -3,14 +3,16 @@ import { type ChangeObject, diffLines, diffWordsWithSpace } from 'diff';
 interface Line {
   readonly number: number | undefined;
   readonly kind: '' | 'del' | 'add' | 'gap';
-  /** The text in parts; those that differ are marked. */
+  /** The text of the line in parts. The parts that differ are marked. */
   readonly parts: readonly { readonly text: string; readonly differs: boolean }[];
 }
 
-/** So many equal lines are shown before and after each change. */
+/** How many equal lines are shown before and after each change. */
 const context = 3;
 
-/** Two texts side by side, by line and by word. Long equal parts are left out, and that is said. */
+/**
+ * Compares two texts side by side, by line and by word. Long equal parts are replaced by a line that says so.
+ */
 export function DiffView({
   before,
   after,
@@ -111,7 +113,10 @@ function lineOf(
   };
 }
 
-/** The first and the last lines of an equal part, with a line that says how many are left out. */
+/**
+ * Returns the first and the last lines of an equal part, and between them a line that says how many are left
+ * out.
+ */
 function shortened(
   lines: readonly string[],
   isAfterChange: boolean,

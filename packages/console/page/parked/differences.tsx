@@ -5,7 +5,7 @@ import { Trouble } from '../parts/quiet.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { type FilterWords, statuses, withFilter } from './lot-url.ts';
 
-/** What these events have in common that the others of their topics have not. */
+/** Shows which properties these events share, and other events of their topics do not have. */
 export function Differences({ filter, of }: { readonly filter: FilterWords; readonly of: string }) {
   const { url } = useLocation();
   const asked = useAnswer('GET /parked/differences', { query: filter });
@@ -59,7 +59,7 @@ export function Differences({ filter, of }: { readonly filter: FilterWords; read
   );
 }
 
-/** What became of earlier events of this error. */
+/** Shows what happened to earlier events with the same error. */
 export function SeenBefore({
   group,
   firstAt,

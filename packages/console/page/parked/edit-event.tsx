@@ -18,7 +18,7 @@ type DryEdit = AnswerOf<'PATCH /parked/:id'>;
 
 const typingMs = 350;
 
-/** Changes payload and headers of an event. What is typed is kept until it is saved or dropped. */
+/** The form to edit the payload and headers of an event. The draft is kept until it is saved or discarded. */
 export function EditEvent({
   event,
   reload,
@@ -39,7 +39,8 @@ export function EditEvent({
   const isOutdated = draft.version !== event.version;
   const dialog = new URL(url, location.origin).searchParams.get('do');
   const asked = JSON.stringify(read.body);
-  // A dialog that is open keeps the last answer; only one about what is typed now allows to save.
+  // The answer of the dry run may belong to older text. Saving is possible only if it belongs to the current
+  // text.
   const dry = answered?.of === asked ? answered.dry : undefined;
   const change = (changes: Partial<EventDraft>) => {
     const next = { ...draft, ...changes };
@@ -237,7 +238,7 @@ async function replay(id: string, why: string, headers: Readonly<Record<string, 
   });
 }
 
-/** Somebody has changed the event since the edit began: says what, and keeps what was typed. */
+/** Shown if another person changed the event during the edit: it shows that change, and keeps the draft. */
 function Outdated({
   event,
   draft,

@@ -9,7 +9,7 @@ import type { ShownEvent } from './story.tsx';
 
 const mask = '[redacted]';
 
-/** What is in the event: payload, headers, error, and what was edited. */
+/** Shows the content of an event: payload, headers, error and edits. */
 export function EventContent({
   event,
   uncover,
@@ -95,7 +95,7 @@ export function EventContent({
   );
 }
 
-/** Text with numbered lines; what is covered is marked. */
+/** Shows text with line numbers. Redacted values are marked. */
 function Code({ text }: { readonly text: string }) {
   return (
     <div class="diff one">

@@ -1,12 +1,14 @@
 import { compact, pretty, problemIn } from './json-text.ts';
 import type { ShownEvent } from './story.tsx';
 
-/** An edit that is not stored yet. It outlives the screen, until it is saved or dropped. */
+/**
+ * An edit that is not saved yet. It is kept when the user leaves the screen, until it is saved or discarded.
+ */
 export interface EventDraft {
   readonly payload: string;
-  /** One header a line: `name: value`. */
+  /** The headers, one per line: `name: value`. */
   readonly headers: string;
-  /** The version of the event from which the edit began. */
+  /** The version of the event when the edit began. */
   readonly version: number;
 }
 
@@ -25,7 +27,7 @@ export function dropDraft(id: string): void {
   sessionStorage.removeItem(nameOf(id));
 }
 
-/** The event as text, as an edit begins. */
+/** Returns an event as the texts with which an edit begins. */
 export function textsOf(event: Pick<ShownEvent, 'payload' | 'headers' | 'version'>): EventDraft {
   return {
     payload: pretty(event.payload.text),
@@ -37,13 +39,16 @@ export function textsOf(event: Pick<ShownEvent, 'payload' | 'headers' | 'version
 }
 
 export interface ReadDraft {
-  /** What is wrong with it, in a sentence; absent: it can be stored. */
+  /** An error in the draft, as a sentence; absent: it can be saved. */
   readonly wrong?: string;
-  /** What has changed, as the API takes it; empty: nothing. */
+  /** The changed fields, in the form of the API; empty: nothing has changed. */
   readonly body: { readonly payload?: string; readonly headers?: Readonly<Record<string, string>> };
 }
 
-/** Reads what was typed. A payload that came without white space is stored without it. */
+/**
+ * Reads and checks a draft. If the original payload was compact JSON, the edited one is saved as compact
+ * JSON, too.
+ */
 export function readDraft(event: ShownEvent, draft: EventDraft): ReadDraft {
   const base = textsOf(event);
   const wasJson = problemIn(event.payload.text) === undefined;

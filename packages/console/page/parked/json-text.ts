@@ -1,15 +1,18 @@
 import { applyEdits, createScanner, format, type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 
-/** The end of a text, in the scanner of `jsonc-parser`. */
+/** The token kind that the scanner of `jsonc-parser` returns at the end of the text. */
 const endOfFile = 17;
 
-/** JSON with a line for each field. The text is moved, not read: long numbers stay as they are. */
+/**
+ * Formats JSON with one line for each field. The text is not parsed, because parsing would round long
+ * numbers.
+ */
 export function pretty(text: string): string {
   if (problemIn(text) !== undefined) return text;
   return applyEdits(text, format(text, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' }));
 }
 
-/** JSON without white space. */
+/** Removes the white space from JSON. */
 export function compact(text: string): string {
   const scanner = createScanner(text, true);
   let packed = '';
@@ -24,7 +27,7 @@ export interface JsonProblem {
   readonly column: number;
 }
 
-/** The first thing that is wrong with a text that should be JSON. */
+/** Returns the first syntax error of a JSON text, or `undefined` if there is none. */
 export function problemIn(text: string): JsonProblem | undefined {
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true, allowTrailingComma: false });

@@ -1,9 +1,9 @@
 import type { Question } from '../../src/api/routes.ts';
 
-/** The words of a filter, as the API takes them in a query and in the body of an act. */
+/** The fields of a filter, as the API expects them in a query and in the body of an act. */
 export type FilterWords = Question<'POST /replays'>['body']['filter'];
 
-/** Words whose values are compared; with a minus in front they exclude. */
+/** Filter fields that compare a property of events. With a minus before the name, a field excludes events. */
 export const propertyWords = [
   'topic',
   'type',
@@ -24,20 +24,23 @@ export type Status = (typeof statuses)[number];
 export const groupings = ['error', 'tenant', 'topic', 'type', 'stop', 'consumer'] as const;
 export type Grouping = (typeof groupings)[number];
 
-/** The picks of this value mean all events that match. */
+/** If `picks` contains this value, all events that match the filter are selected. */
 export const everything = '*';
 
-/** What the parking lot shows. All of it is in the URL, so that a link shows the same. */
+/**
+ * The state of the parking lot screen (the list of parked events). It is stored in the URL, so that a link
+ * shows the same.
+ */
 export interface Lot {
   readonly filter: FilterWords;
-  /** The words of the filter one by one, without the status. */
+  /** The fields of the filter one by one, without the status. */
   readonly words: readonly (readonly [name: string, value: string])[];
   readonly status: Status;
   readonly by: Grouping;
   readonly view: 'groups' | 'events';
   readonly picks: readonly string[];
   readonly cursor: string | undefined;
-  /** The dialog that is open. */
+  /** The name of the open dialog. */
   readonly dialog: string | undefined;
 }
 
@@ -68,7 +71,7 @@ export function lotOf(url: string): Lot {
 
 type Words = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The URL with some words replaced; `undefined` removes a word. */
+/** Returns the URL with some query parameters changed; `undefined` removes a parameter. */
 export function withWords(url: string, changes: Words): string {
   const place = new URL(url, location.origin);
   for (const [name, value] of Object.entries(changes)) {
@@ -78,23 +81,26 @@ export function withWords(url: string, changes: Words): string {
   return place.pathname + place.search;
 }
 
-/** The URL with another filter: choices and pages were of the old one. */
+/**
+ * Returns the URL with another filter. It removes the selection and the page, because they belong to the old
+ * filter.
+ */
 export function withFilter(url: string, changes: Words): string {
   return withWords(url, { ...changes, pick: undefined, cursor: undefined, do: undefined });
 }
 
-/** The URL without one value of one word. */
+/** Returns the URL without one value of one query parameter. */
 export function withoutWord(url: string, name: string, value: string): string {
   const left = new URL(url, location.origin).searchParams.getAll(name).filter((each) => each !== value);
   return withFilter(url, { [name]: left });
 }
 
-/** The word by which the groups of a grouping are filtered. */
+/** The filter field that selects one group of a grouping. */
 export function wordOf(by: Grouping): (typeof propertyWords)[number] {
   return by === 'error' ? 'group' : by;
 }
 
-/** The filter of what is chosen; `undefined`: nothing is chosen. */
+/** Returns a filter for the selected events; `undefined`: nothing is selected. */
 export function chosenFilter({ filter, picks, view, by }: Lot): FilterWords | undefined {
   if (picks.length === 0) return undefined;
   if (picks.includes(everything)) return filter;

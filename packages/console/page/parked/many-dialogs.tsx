@@ -13,14 +13,14 @@ import { type ManyRoute, type Preview, usePreview } from './use-preview.ts';
 
 export interface ManyDialogProps {
   readonly filter: FilterWords;
-  /** What is chosen, in words: "of PaymentRejected". */
+  /** A description of the selected events, such as "of PaymentRejected". */
   readonly of: string;
   readonly close: () => void;
-  /** Called when the act has begun. */
+  /** Called when the operation has started. */
   readonly done: () => void;
 }
 
-/** Replays what is chosen: a canary first, then the rest at a rate. */
+/** The dialog to replay the selected events: first a few as a canary, then the rest at a limited rate. */
 export function ReplayDialog({ filter, of, close, done }: ManyDialogProps) {
   const [rate, setRate] = useState('50');
   const [canary, setCanary] = useState('5');
@@ -99,7 +99,7 @@ export function ReplayDialog({ filter, of, close, done }: ManyDialogProps) {
   );
 }
 
-/** Gives up what is chosen; it can be taken back while it is kept. */
+/** The dialog to discard the selected events. They can be restored until their retention time is over. */
 export function DiscardDialog({ filter, of, close, done }: ManyDialogProps) {
   const { preview, error } = usePreview('POST /discards', { filter });
   return (
@@ -119,7 +119,7 @@ export function DiscardDialog({ filter, of, close, done }: ManyDialogProps) {
   );
 }
 
-/** Takes discarded events back into the parking lot. */
+/** The dialog to restore discarded events: they are parked again. */
 export function RestoreDialog({ filter, of, close, done }: ManyDialogProps) {
   const { preview, error } = usePreview('POST /restores', { filter });
   return (
@@ -142,7 +142,7 @@ const keepSpans: readonly (readonly [days: number, says: string])[] = [
   [365, 'a year'],
 ];
 
-/** Keeps what is chosen for longer. */
+/** The dialog to keep the selected events for a longer time. */
 export function KeepDialog({ filter, of, close, done }: ManyDialogProps) {
   const [days, setDays] = useState(30);
   const forMs = days * 864e5;
@@ -174,7 +174,7 @@ export function KeepDialog({ filter, of, close, done }: ManyDialogProps) {
 interface ChangeDialogProps extends ManyDialogProps {
   readonly name: Exclude<ManyRoute, 'POST /replays'>;
   readonly verb: string;
-  /** The word for it in the audit log. */
+  /** The name of the act in the audit log. */
   readonly what: string;
   readonly preview: Preview | undefined;
   readonly error: string;

@@ -3,10 +3,13 @@ import { many } from '../format.ts';
 import { tell } from '../toast.tsx';
 
 const lookMs = 250;
-/** An operation that has not ended after this time is left alone. */
+/** How long to wait for the end of an operation before giving up. */
 const endsWithinMs = 60_000;
 
-/** Undoes a discard, a restore or a keep through its entry in the audit log. It waits until the act has ended. */
+/**
+ * Undoes a discard, a restore or a keep by its entry in the audit log. It waits until the operation has
+ * ended.
+ */
 export async function undoOperation(id: string, what: string): Promise<void> {
   try {
     await ended(id);
@@ -20,7 +23,7 @@ export async function undoOperation(id: string, what: string): Promise<void> {
   }
 }
 
-/** Stops a replay: what was not published stays parked. */
+/** Stops a replay. Events that it has not published yet stay parked. */
 export async function stopReplay(id: string): Promise<void> {
   try {
     await ask('POST /replays/:id/stop', { path: { id }, body: { why: 'stopped right after its start' } });

@@ -9,7 +9,10 @@ const height = 46;
 const floor = 45;
 const fewest = 30;
 
-/** When events were parked. A drag, two clicks, or two times Enter narrow the list to a time. */
+/**
+ * A chart of when events were parked. A drag, two clicks, or Enter pressed twice select a time range for the
+ * list.
+ */
 export function ParkHistogram({ histogram }: { readonly histogram: AnswerOf<'GET /parked/histogram'> }) {
   const { url, route } = useLocation();
   const [box, width] = useWidth();
@@ -18,7 +21,7 @@ export function ParkHistogram({ histogram }: { readonly histogram: AnswerOf<'GET
   const { bucketMs, now, buckets } = histogram;
   const query = new URL(url, location.origin).searchParams;
   const end = Math.min(Number(query.get('to') ?? now), now);
-  // A few buckets before the first event show that it was quiet then.
+  // Start a few buckets before the first event, to show that no events were parked before.
   const begin = Number(query.get('from') ?? Math.min(buckets[0]?.at ?? now, end - fewest * bucketMs));
   const first = Math.floor(begin / bucketMs) * bucketMs;
   const count = Math.max(1, Math.min(600, Math.ceil((end - first) / bucketMs)));

@@ -5,7 +5,7 @@ import { Glyph, type State, Tag } from '../parts/glyph.tsx';
 
 export type ShownOperation = AnswerOf<'GET /replays/:id'>['operation'];
 
-/** The operation with the counts that have come live since it was asked for. */
+/** Returns the operation with newer counts, if the live stream has sent some since it was loaded. */
 export function withProgress(operation: ShownOperation): ShownOperation {
   const heard = progress.value[operation.id];
   if (!heard || operation.endedAt !== undefined) return operation;
@@ -15,12 +15,15 @@ export function withProgress(operation: ShownOperation): ShownOperation {
   return isNewer ? { ...operation, counts, stage: heard.stage as ShownOperation['stage'] } : operation;
 }
 
-/** How many events were chosen. A replay that has stopped gives the others back, and no longer counts them. */
+/**
+ * How many events were selected for the operation. A stopped replay does not count events that it has not
+ * published, so the expected number is used.
+ */
 function chosenCount({ stage, counts, expected = 0 }: ShownOperation): number {
   return stage === 'stopping' || stage === 'stopped' ? Math.max(counts.selected, expected) : counts.selected;
 }
 
-/** How it stands, or how it ended. */
+/** A tag with the current state or the result of an operation. */
 export function OperationTag({ operation }: { readonly operation: ShownOperation }) {
   const [state, says] = standing(operation);
   return <Tag state={state}>{says}</Tag>;
@@ -38,14 +41,14 @@ function standing({ stage, stopped, stoppedBy, counts }: ShownOperation): [State
 
 const order: readonly string[] = ['selecting', 'canary', 'releasing', 'tracking', 'done'];
 
-/** The stages of a replay, and where it is. */
+/** Shows the stages of a replay, with the current stage marked. */
 export function Stages({ operation }: { readonly operation: ShownOperation }) {
   const { stage, counts, canary = 0, rate = 0, stopped = '' } = operation;
   const isOver = stage === 'stopping' || stage === 'stopped';
   const isCanaryStopped = isOver && stopped.includes('canary');
   const hasCanary =
     canary > 0 && (isCanaryStopped || stage === 'selecting' || chosenCount(operation) > canary);
-  // A replay that was stopped stands where it was: in the canary, or in the release.
+  // A stopped replay is shown at the stage in which it was stopped.
   const reached = isOver
     ? counts.released === 0
       ? 'selecting'
@@ -91,7 +94,7 @@ export function Stages({ operation }: { readonly operation: ShownOperation }) {
   );
 }
 
-/** What became of the events so far. */
+/** Shows how many events of a replay have succeeded, failed again, or are still waiting. */
 export function ReplayCounts({ operation }: { readonly operation: ShownOperation }) {
   const { counts, id, endedAt, leftMs, stopAbove, outstandingMax } = operation;
   const { released, succeeded, failedAgain } = counts;
@@ -173,7 +176,7 @@ function Count({
   );
 }
 
-/** What other operations have done: discards, restores, keeps and undos. */
+/** Shows how many events a discard, restore, keep or undo has changed. */
 export function ChangeCounts({ operation }: { readonly operation: ShownOperation }) {
   return (
     <p>
@@ -183,7 +186,10 @@ export function ChangeCounts({ operation }: { readonly operation: ShownOperation
   );
 }
 
-/** Whether somebody must look at it: it stopped itself, or it runs. */
+/**
+ * True if the operation stopped itself, for example because too many events failed again. A person should
+ * look at it.
+ */
 export function stoppedItself({ stopped, stoppedBy }: ShownOperation): boolean {
   return stopped !== undefined && stoppedBy === undefined;
 }

@@ -1,7 +1,9 @@
 import type { RefObject } from 'preact';
 import { useKeys } from '../keys.ts';
 
-/** `j` and `k` move among the links of a list, `x` chooses the row that has the focus. */
+/**
+ * Adds shortcuts to a list: `j` and `k` move the focus between rows, and `x` selects the row with the focus.
+ */
 export function useRowKeys(
   box: RefObject<HTMLElement | null>,
   pick: (value: string) => void,

@@ -9,7 +9,9 @@ import type { FilterWords } from './lot-url.ts';
 
 type Rule = AnswerOf<'GET /rules'>['items'][number];
 
-/** What happens to newly parked events by itself. */
+/**
+ * The dialog that lists the rules. A rule acts automatically on newly parked events that match its filter.
+ */
 export function RulesDialog({
   rules,
   close,
@@ -103,7 +105,7 @@ const actions: readonly (readonly [Rule['action'], string])[] = [
   ['notify', 'tell somebody'],
 ];
 
-/** Makes a rule of a filter. */
+/** The dialog that creates a rule from the current filter. */
 export function MakeRuleDialog({
   filter,
   of,
@@ -119,7 +121,8 @@ export function MakeRuleDialog({
   const [action, setAction] = useState<Rule['action']>('notify');
   const [minutes, setMinutes] = useState('10');
   const [matches, setMatches] = useState<number>();
-  // A rule is about what will be parked: the times and the status of the list are not part of it.
+  // A rule applies to events that are parked in the future, so the times, the status and the ids of the list
+  // are left out.
   const { from, to, status, id, ...words } = filter;
   const asked = JSON.stringify(words);
   useEffect(() => {

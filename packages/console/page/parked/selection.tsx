@@ -7,7 +7,7 @@ import { chosenFilter, everything, type Lot, withWords } from './lot-url.ts';
 import { DiscardDialog, KeepDialog, ReplayDialog, RestoreDialog } from './many-dialogs.tsx';
 import { MakeRuleDialog, RulesDialog } from './rules.tsx';
 
-/** What is chosen, and what can be done with it. */
+/** The bar that shows what is selected, with buttons for acts on the selected events. */
 export function SelectionBar({
   lot,
   total,
@@ -92,7 +92,7 @@ export function SelectionBar({
   );
 }
 
-/** The dialog that the URL names, of what is chosen. */
+/** The open dialog for the selected events. Its name is in the URL. */
 export function LotDialogs({
   lot,
   described,

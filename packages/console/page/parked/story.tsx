@@ -13,7 +13,10 @@ const right = 40;
 const rowHeight = 60;
 const top = 18;
 
-/** Every attempt and every wait, to scale; each run has a line of its own. */
+/**
+ * A chart of all attempts and waits of an event, to scale. Each run from a publish to its parking has its own
+ * line.
+ */
 export function StoryChart({ runs }: { readonly runs: readonly Run[] }) {
   const [box, width] = useWidth(480);
   const told = runs.filter(({ story }) => story.length > 0);
@@ -102,7 +105,7 @@ function RunLine({
   );
 }
 
-/** The same in words, with what people did, in one line of time. */
+/** The history of an event as a list in the order of time: attempts, and acts of people. */
 export function StoryList({ event }: { readonly event: ShownEvent }) {
   return (
     <ol class="story">

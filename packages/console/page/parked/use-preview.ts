@@ -8,8 +8,8 @@ export type Preview = NonNullable<AnswerOf<ManyRoute>['preview']>;
 const changedMs = 250;
 
 /**
- * Asks the server what an act would do. The moment of the first count stays: what is parked later is in no later count
- * either, and not in the act.
+ * Asks the server what an act would do. The time of the first preview is kept and sent with later previews
+ * and with the act, so that events that are parked later are not included.
  */
 export function usePreview<Name extends ManyRoute>(
   name: Name,

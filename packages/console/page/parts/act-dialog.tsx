@@ -7,27 +7,33 @@ import { mayOperate, session } from '../session.ts';
 
 export interface ActDialogProps {
   readonly title: string;
-  /** What will happen, in a sentence. */
+  /** A sentence that says what will happen. */
   readonly children: ComponentChildren;
-  /** The verb with its number: "Discard 4,790". */
+  /** The label of the button, with the number of events: "Discard 4,790". */
   readonly verb: string;
-  /** The command line that does the same. */
+  /** The terminal command that does the same. */
   readonly command?: string | undefined;
-  /** Above 10,000 the number is typed. */
+  /** How many events are affected. Above 10,000, the user must type the number to confirm. */
   readonly count?: number | undefined;
-  /** True: the button that leaves things as they are is the filled one. */
+  /** True: the act destroys something, so the button that cancels is highlighted. */
   readonly isDestructive?: boolean | undefined;
   readonly defaultWhy?: string | undefined;
-  /** False: something is missing before it can be sent. Default: true. */
+  /** False: the form is incomplete and cannot be sent. Default: true. */
   readonly canSend?: boolean | undefined;
-  /** Rejects with the sentence that is shown; then nothing was done, and what was typed stays. */
+  /**
+   * Executes the act. If it rejects, nothing was changed: the dialog shows the error, and keeps the typed
+   * text.
+   */
   act(why: string, key: string): Promise<void>;
   close(): void;
 }
 
 const typedAbove = 10_000;
 
-/** One question before an act: what happens, why, and the same as a command. `Enter` never acts. */
+/**
+ * The dialog that confirms an act. It shows what will happen and the same act as a terminal command, and asks
+ * for the reason. The key `Enter` does not start the act.
+ */
 export function ActDialog(props: ActDialogProps) {
   const { title, children, verb, command, count = 0, isDestructive, act, close } = props;
   const dialog = useRef<HTMLDialogElement>(null);
@@ -128,7 +134,7 @@ export function ActDialog(props: ActDialogProps) {
   );
 }
 
-/** Why nobody may act now; undefined: they may. */
+/** The reason why the user cannot act at the moment; `undefined`: the user can act. */
 export function blockedBecause(): string | undefined {
   if (isStale.value)
     return 'What you see is old: the store or the console does not answer. Acts are off until it is back.';
@@ -136,7 +142,7 @@ export function blockedBecause(): string | undefined {
   return undefined;
 }
 
-/** A button for an act. It stays where it may not be used, and says why. */
+/** A button for an act. If the user may not act, the button is still shown, and says why. */
 export function ActButton({
   children,
   onClick,
@@ -164,7 +170,7 @@ export function ActButton({
   );
 }
 
-/** A command line, ready to copy. */
+/** Shows a terminal command with a button that copies it. */
 export function CommandLine({ command }: { readonly command: string }) {
   const [isCopied, setCopied] = useState(false);
   return (

@@ -1,7 +1,7 @@
 import { span } from '../format.ts';
 import { storeNow } from '../live.ts';
 
-/** How long ago something was, by the store's clock; the exact time on hover and focus. */
+/** Shows how long ago something happened, by the store's clock. The exact time appears on hover and focus. */
 export function Ago({ at, future = false }: { readonly at: number; readonly future?: boolean }) {
   const passed = storeNow() - at;
   const exact = new Date(at);

@@ -15,14 +15,17 @@ const verbs: Readonly<Record<string, string>> = {
   breaker: 'Let it decide',
 };
 
-/** What operators have set: who, why, until when, and whether processes obey. Each can be ended here. */
+/**
+ * Lists operators' controls, such as pauses: who set it, why, until when, and how many processes obey it.
+ * Each control can be ended here.
+ */
 export function ControlList({
   controls,
   isNamed,
   again,
 }: {
   readonly controls: readonly Control[];
-  /** True: each says what it is about. */
+  /** True: each row shows the topic or policy of the control. */
   readonly isNamed?: boolean;
   readonly again: () => void;
 }) {
@@ -106,7 +109,10 @@ function EndControl({
   );
 }
 
-/** The command that ends a control. The id of a control has its parts, each encoded. */
+/**
+ * The terminal command that ends a control. The id of a control consists of encoded parts, separated by
+ * colons.
+ */
 function endCommand({ id, about }: Control): string {
   const [kind, , ...rest] = id.split(':').map(decodeURIComponent);
   const program = about.startsWith('assembly/') ? shellWord(about.slice('assembly/'.length)) : undefined;

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 
 export type State = 'ok' | 'waiting' | 'retrying' | 'parked' | 'refused' | 'over';
 
-/** The shapes of the five states. They are defined once, and used by name. */
+/** Defines the shapes of the states once. `Glyph` and `Tag` use them by name. */
 export function GlyphShapes() {
   return (
     <svg hidden aria-hidden="true">
@@ -30,7 +30,10 @@ export function GlyphShapes() {
   );
 }
 
-/** A state as its shape, with its name for those who do not see it; an empty label: its word stands beside it. */
+/**
+ * Shows a state as a shape. The label is read by screen readers. An empty label hides the shape from them,
+ * because the word is shown beside it.
+ */
 export function Glyph({ state, label = state }: { readonly state: State; readonly label?: string }) {
   const named =
     label === '' ? ({ 'aria-hidden': true } as const) : ({ role: 'img', 'aria-label': label } as const);
@@ -43,7 +46,7 @@ export function Glyph({ state, label = state }: { readonly state: State; readonl
   );
 }
 
-/** A state as shape and word, on its wash. */
+/** Shows a state as a shape and a word, on a background in its color. */
 export function Tag({ state, children }: { readonly state: State; readonly children: ComponentChildren }) {
   return (
     <span class={`state tag is-${state}`}>

@@ -7,11 +7,11 @@ const spans: readonly (readonly [flag: string, ms: number, says: string])[] = [
   ['', 0, 'until somebody ends it'],
 ];
 
-/** How long something holds, as the value of `--for`; empty: until somebody ends it. */
+/** How long a control applies, as the value of the flag `--for`; empty: until an operator ends it. */
 export type Lasting = string;
 export const usualLasting: Lasting = '15m';
 
-/** For how long? A control with an end cannot be forgotten. */
+/** The field for the duration of a control. A control with an end cannot be forgotten. */
 export function LastingField({
   value,
   onChange,
@@ -33,13 +33,13 @@ export function LastingField({
   );
 }
 
-/** What the API takes. */
+/** Returns the duration as a field of a request to the API. */
 export function lastingBody(lasting: Lasting): { forMs?: number } {
   const ms = spans.find(([flag]) => flag === lasting)?.[1] ?? 0;
   return ms > 0 ? { forMs: ms } : {};
 }
 
-/** What the command line takes. */
+/** Returns the duration as a flag of the terminal command. */
 export function lastingFlag(lasting: Lasting): string {
   return lasting === '' ? '' : ` --for ${lasting}`;
 }

@@ -1,7 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { Empty } from './quiet.tsx';
 
-/** A screen whose part this console was not given: what it would show, and what to start. */
+/**
+ * Replaces a screen whose option was not given to `openConsole`. It says what the screen would show, and how
+ * to enable it.
+ */
 export function PartMissing({
   title,
   part,
@@ -10,7 +13,7 @@ export function PartMissing({
 }: {
   readonly title: string;
   readonly part: string;
-  /** The option of `openConsole` that gives it. */
+  /** The option of `openConsole` that enables the screen. */
   readonly code: string;
   readonly children: ComponentChildren;
 }) {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Answered } from '../use-answer.ts';
 
-/** What a list shows when there is nothing, or when it cannot be asked for. */
+/** The text in place of a list that is empty or cannot be loaded. */
 export function Empty({
   title,
   children,
@@ -17,7 +17,7 @@ export function Empty({
   );
 }
 
-/** Says that an answer is slow, old or refused. The old answer stays where it is. */
+/** Says that a request is slow or has failed. The last answer stays on the screen. */
 export function Trouble({
   answered,
 }: {

@@ -3,7 +3,7 @@ import type { State } from './glyph.tsx';
 const width = 160;
 const height = 28;
 
-/** A figure over time, from zero. Gaps are times about which nothing is known. */
+/** A small chart of a number over time. The axis starts at zero. Gaps are times without data. */
 export function Sparkline({
   points,
   state,

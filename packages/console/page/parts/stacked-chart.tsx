@@ -15,7 +15,10 @@ const right = 8;
 const top = 10;
 const bottom = 22;
 
-/** Counts a second over time, one upon the other. It is drawn for the width it has, and can be read as a table. */
+/**
+ * A stacked chart of counts per second over time. It is drawn for the available width, and can be read as a
+ * table.
+ */
 export function StackedChart({
   now,
   stepMs,
@@ -144,7 +147,7 @@ export function StackedChart({
   );
 }
 
-/** The next round number: 1, 2 or 5 with zeros. */
+/** Rounds up to the next 1, 2 or 5 times a power of ten. */
 export function niceCeiling(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value) ?? value;

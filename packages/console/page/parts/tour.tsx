@@ -4,7 +4,7 @@ import { tell } from '../toast.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { Glyph } from './glyph.tsx';
 
-/** The guided tour of a demo: what to break, and where to look then. */
+/** The guided tour of a demo: which fault to switch on, and where to see its effect. */
 export function Tour() {
   const isDemo = session.value?.parts.demo === true;
   const asked = useAnswer('GET /demo', isDemo ? {} : undefined, 2000);

@@ -11,7 +11,10 @@ const fills: Readonly<Record<string, string>> = {
   refused: 'f-refused',
 };
 
-/** The states of one breaker over the last 15 minutes. What was before the console began to look is not known. */
+/**
+ * Shows the states of a circuit breaker over the last 15 minutes. States before the start of the console are
+ * unknown.
+ */
 export function BreakerStrip({
   strip,
   now,

@@ -11,7 +11,7 @@ const left = 74;
 const right = 96;
 const row = 24;
 
-/** The earliest and the latest moment at which each attempt begins, if every attempt fails at once. */
+/** Shows the earliest and the latest start of each attempt, if every attempt fails immediately. */
 export function DelayChart({ delays }: { readonly delays: readonly Delay[] }) {
   const [box, width] = useWidth(320);
   const begins = [{ attempt: 1, leastMs: 0, mostMs: 0 }];

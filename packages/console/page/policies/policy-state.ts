@@ -4,14 +4,14 @@ import type { State } from '../parts/glyph.tsx';
 export type PolicyState = AnswerOf<'GET /policies'>['items'][number];
 export type Target = PolicyState['targets'][number];
 
-/** A state of a breaker, as it is shown. */
+/** The shape and the word with which a state of a circuit breaker is shown. */
 export function breakerLook(breaker: string): { readonly state: State; readonly says: string } {
   if (breaker === 'open') return { state: 'refused', says: 'open' };
   if (breaker === 'half_open' || breaker === 'half-open') return { state: 'retrying', says: 'half-open' };
   return { state: 'ok', says: breaker };
 }
 
-/** All breakers of a policy in a word: `2 open`, `1 half-open`, `closed`. */
+/** Summarizes all circuit breakers of a policy: `2 open`, `1 half-open`, `closed`. */
 export function breakersWord({ targets }: PolicyState): { readonly state: State; readonly says: string } {
   const looks = targets.flatMap(({ breaker }) => (breaker === undefined ? [] : [breakerLook(breaker)]));
   if (looks.length === 0) return { state: 'over', says: 'none' };
@@ -22,20 +22,20 @@ export function breakersWord({ targets }: PolicyState): { readonly state: State;
   return { state: 'ok', says: 'closed' };
 }
 
-/** Whether the policy acts. */
+/** Says whether the policy is enforced or only observes, and whether its retries are switched off. */
 export function modeWord({ enforcedShare, killSwitch }: PolicyState): string {
   const retries = killSwitch ? ' · retries off' : '';
   if (enforcedShare === 1) return `enforce${retries}`;
   return `${enforcedShare === 0 ? 'observe' : `enforce ${Math.round(enforcedShare * 100)} %`}${retries}`;
 }
 
-/** The share of all work that only succeeded because it was tried again. */
+/** The share of all operations that succeeded only because of a retry. */
 export function successAfterRetry({ counters }: PolicyState): number {
   const operations = Number(counters.operations ?? 0);
   return operations > 0 ? Number(counters.succeededAfterRetry ?? 0) / operations : 0;
 }
 
-/** Reasons of breakers, in words. */
+/** Why a circuit breaker opened, in words. */
 const reasons: Readonly<Record<string, string>> = {
   failure_ratio: 'too large a share of calls failed',
   consecutive: 'too many calls failed in a row',

@@ -16,7 +16,10 @@ import { useQuery } from '../use-query.ts';
 type AssembliesAnswer = AnswerOf<'GET /assemblies'>;
 const states = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
 
-/** All assemblies: by program, by what parked them, and one by one. */
+/**
+ * The screen with all assemblies (durable workflows): by program, by the error that parked them, and as a
+ * list.
+ */
 export function Assemblies() {
   return session.value?.parts.assemblies === false ? (
     <PartMissing title="Assemblies" part="assemblies" code="assemblies: assemblies({ engine, programs: [] })">
@@ -203,7 +206,7 @@ function Programs({
   );
 }
 
-/** Parked assemblies by what a person would call the same error. */
+/** Parked assemblies, grouped by errors that have the same cause. */
 function Groups({ answer: { groups } }: { readonly answer: AssembliesAnswer }) {
   return (
     <div class="sheet scroll">

@@ -13,7 +13,10 @@ import { useQuery } from '../use-query.ts';
 
 type AssemblyAnswer = AnswerOf<'GET /assemblies/:id'>;
 
-/** One assembly: its steps over time, how much patience is left, and what the customer sees. */
+/**
+ * The screen of one assembly: its steps over time, the time left until it expires, and what the customer
+ * sees.
+ */
 export function Assembly({ id = '' }: { readonly id?: string }) {
   const asked = useAnswer('GET /assemblies/:id', { path: { id } }, 2000);
   const { query, go, replace } = useQuery();
@@ -92,7 +95,9 @@ export function Assembly({ id = '' }: { readonly id?: string }) {
   );
 }
 
-/** When nothing happened any more: its end, or its last step if it is parked. */
+/**
+ * The time of the end of an assembly, or of its last step if it is parked; `undefined`: it is not at rest.
+ */
 function restsAt({ assembly, steps }: AssemblyAnswer): number | undefined {
   return assembly.state === 'parked' ? Math.max(...steps.map(({ at }) => at)) : assembly.endedAt;
 }
@@ -241,7 +246,7 @@ function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    // Not JSON: shown as it is.
+    // The text is not JSON, so it is shown unchanged.
     return text;
   }
 }

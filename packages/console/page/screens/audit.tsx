@@ -12,7 +12,7 @@ import { useQuery } from '../use-query.ts';
 type Entry = AnswerOf<'GET /audit'>['items'][number];
 const filters = ['who', 'what', 'of'] as const;
 
-/** Who did what, and why. What can be undone is undone from here. */
+/** The screen of the audit log: who did what, and why. Some acts can be undone from here. */
 export function Audit() {
   const { query, href, go, replace } = useQuery();
   const { who, what, of, from, to, cursor } = query;
@@ -181,7 +181,7 @@ const places: Readonly<Record<string, string>> = {
   assembly: '/assemblies/',
 };
 
-/** What an act was about, as a link to where it can be seen. */
+/** The subject of an act, such as a topic, as a link to its screen. */
 function Subject({ subject }: { readonly subject: string }) {
   const at = subject.indexOf(':');
   const kind = subject.slice(0, at);

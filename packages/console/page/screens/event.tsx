@@ -29,7 +29,7 @@ const states: Readonly<Record<ShownEvent['status'], State>> = {
   discarded: 'over',
 };
 
-/** One parked event: what happened to it, what is in it, and what can be done. */
+/** The screen of one parked event: its history, its content, and buttons for acts. */
 export function Event() {
   const { url, route } = useLocation();
   const { params } = useRoute();
@@ -39,7 +39,7 @@ export function Event() {
   const [uncovered, setUncovered] = useState<ShownEvent>();
   const asked = useAnswer('GET /parked/:id', { path: { id } }, isEdited ? 0 : refreshMs);
   const given = asked.answer?.event;
-  // What was uncovered is shown until the event changes.
+  // Redacted values that the user has uncovered stay visible until the event changes.
   const event =
     uncovered?.id === id && uncovered.version === given?.version
       ? { ...given, ...uncoveredParts(uncovered) }
@@ -243,12 +243,12 @@ function eventUrl(id: string): string {
   return `/parked/${encodeURIComponent(id)}`;
 }
 
-/** The events before and after this one in the list of its group. */
+/** Returns the ids of the next newer and the next older event of the same group. */
 function useNeighbours({ id, parkedAt }: ShownEvent, group: string) {
   const near = useAnswer('GET /parked', { query: { group, limit: neighboursMax } });
   const items = near.answer?.items ?? [];
   const at = items.findIndex((each) => each.id === id);
-  // Far from the beginning of the list only what is older is known.
+  // If the event is not among the first events of the list, only its older neighbor can be found.
   const isFar = near.answer !== undefined && at < 0;
   const far = useAnswer('GET /parked', isFar ? { query: { group, to: parkedAt + 1, limit: 50 } } : undefined);
   const later = far.answer?.items ?? [];

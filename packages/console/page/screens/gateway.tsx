@@ -19,7 +19,7 @@ import { session } from '../session.ts';
 import { useAnswer } from '../use-answer.ts';
 import { useQuery } from '../use-query.ts';
 
-/** The gateway: what it sends where, which file is in force, and why requests were retried. */
+/** The screen of the gateway: its upstreams, its active configuration file, and why requests were retried. */
 export function Gateway() {
   return session.value?.parts.gateway === false ? (
     <PartMissing title="Gateway" part="a gateway" code="gateway: { ask }">
@@ -209,7 +209,7 @@ function InstanceRow({
   );
 }
 
-/** Asks for a request by the id that its answer had. */
+/** The form that opens a request by the id in its response. */
 function Why() {
   return (
     <div class="sheet">
@@ -352,7 +352,7 @@ function FileInForce({
   );
 }
 
-/** The latest requests that needed more than one attempt, or failed. */
+/** Lists the latest requests that failed or needed more than one attempt. */
 function Stories() {
   const asked = useAnswer('GET /gateway/requests', {}, 3000);
   const all = (asked.answer?.stories ?? []) as unknown as readonly RequestStory[];

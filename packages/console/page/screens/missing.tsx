@@ -1,6 +1,6 @@
 import { useLocation } from 'preact-iso';
 
-/** A path that is no screen. */
+/** Shown for a path that no screen has. */
 export function Missing() {
   const { path } = useLocation();
   return (

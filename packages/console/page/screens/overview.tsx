@@ -17,7 +17,7 @@ const windows: readonly [WindowName, string][] = [
   ['24h', '24 h'],
 ];
 
-/** Is anything wrong, and what do I do now? */
+/** The first screen. It answers: is anything wrong, and what must be done? */
 export function Overview() {
   const asked = useAnswer(
     'GET /overview',
@@ -169,7 +169,7 @@ const sliceLooks: Readonly<
   refused: { fill: 'f-refused', state: 'refused', says: 'refused' },
 };
 
-/** All work, and below it, magnified, what did not succeed at once. */
+/** Two bars: all work, and below it, magnified, the work that did not succeed at the first attempt. */
 function Lens({ seen: { lens, since, now } }: { readonly seen: OverviewAnswer }) {
   const { total, slices } = lens;
   const rest = slices.filter(({ name }) => name !== 'okAtOnce');

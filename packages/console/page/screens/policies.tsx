@@ -4,7 +4,10 @@ import { Empty, Trouble } from '../parts/quiet.tsx';
 import { breakersWord, modeWord, type PolicyState, successAfterRetry } from '../policies/policy-state.ts';
 import { useAnswer } from '../use-answer.ts';
 
-/** All policies of all processes: which refuse, which paper over, and what they cost. */
+/**
+ * The screen with the policies of all processes: which refuse calls, which hide failures by retries, and how
+ * much load they add.
+ */
 export function Policies() {
   const asked = useAnswer('GET /policies', {}, 2000);
   const policies = asked.answer?.items;

@@ -22,7 +22,7 @@ import { useQuery } from '../use-query.ts';
 
 type PolicyAnswer = AnswerOf<'GET /policies/:policy'>;
 
-/** One policy: its breakers over time, what it does in words, and how it is steered. */
+/** The screen of one policy: its circuit breakers over time, its explanation, and its controls. */
 export function Policy({ policy: name = '' }: { readonly policy?: string }) {
   const asked = useAnswer('GET /policies/:policy', { path: { policy: name } }, 2000);
   const { query, go, replace } = useQuery();
@@ -140,7 +140,10 @@ function Figures({ policy }: { readonly policy: PolicyState }) {
   );
 }
 
-/** One target in one process: its breaker over time, the window it looks at, and its budget. */
+/**
+ * One target of the policy in one process: its circuit breaker over time, the breaker's window, and the retry
+ * budget.
+ */
 function TargetSheet({ target, now }: { readonly target: Target; readonly now: number }) {
   const { go } = useQuery();
   const { breaker, breakerBecause, breakerForMs, admitsInMs, forced, window, tokens, tokensMax, strip } =
@@ -243,7 +246,10 @@ function budgetWords(tokens: number, tokensMax: number | undefined): string {
   return tokens < 1 ? `${left}: it waits for successes to pay for the next` : left;
 }
 
-/** What the document means, where this process has it; the reports of other processes have no document. */
+/**
+ * Explains the policy document. Only policies of this process have one here; reports of other processes do
+ * not contain it.
+ */
 function Meaning({
   answer: { policy, explanation, delays, lint, document },
 }: {
@@ -298,7 +304,10 @@ function Meaning({
   );
 }
 
-/** Why work was not tried again, and what the policy would have done where it only observes. */
+/**
+ * Shows why operations were not retried, and what the policy would have done in the share that it only
+ * observes.
+ */
 function Counts({ policy: { counters } }: { readonly policy: PolicyState }) {
   const stops = Object.entries((counters.stops as Record<string, number> | undefined) ?? {});
   const would = Object.entries((counters.would as Record<string, number> | undefined) ?? {});

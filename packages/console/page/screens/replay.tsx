@@ -25,7 +25,9 @@ import { useAnswer } from '../use-answer.ts';
 const runningMs = 1000;
 const overMs = 10_000;
 
-/** One operation: how far it is, what failed again, and how to slow or stop it. */
+/**
+ * The screen of one operation: its progress, the events that failed again, and buttons to slow or stop it.
+ */
 export function Replay() {
   const { url, route, query } = useLocation();
   const { params } = useRoute();

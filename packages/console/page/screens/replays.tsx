@@ -15,7 +15,7 @@ import { useAnswer } from '../use-answer.ts';
 
 const refreshMs = 2000;
 
-/** All replays: those that run, and those that are over. */
+/** The screen with all replays, running and ended. */
 export function Replays() {
   const { url, query } = useLocation();
   const isAll = query.kind === 'all';

@@ -19,7 +19,10 @@ const example = `policies:
     attempts: 4
 `;
 
-/** Tries a policy in a storm before it is made: the same code that runs in production, in virtual time. */
+/**
+ * The screen that tests a policy in a simulated outage (a storm). It runs the production code in virtual
+ * time.
+ */
 export function Simulator({ run }: { readonly run?: string }) {
   return session.value?.parts.simulator === false ? (
     <PartMissing title="Simulator" part="a simulator" code="simulator: stormRunner()">
@@ -109,7 +112,10 @@ interface ProposalProps {
   readonly again: () => void;
 }
 
-/** The storm and the document. `?policy=name` begins with a live policy. */
+/**
+ * The form with the scenario and the policy document. `?policy=name` starts with the document of a live
+ * policy.
+ */
 function Proposal({ scenarios, run, again }: ProposalProps) {
   const { route } = useLocation();
   const { query, replace } = useQuery();

@@ -10,7 +10,7 @@ import { WaitingList } from '../topics/waiting-list.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { useQuery } from '../use-query.ts';
 
-/** One topic: what waits in it and why, who consumes it, and what can be done. */
+/** The screen of one topic: its waiting events, its consumers, and buttons for acts. */
 export function Topic({ topic: name = '' }: { readonly topic?: string }) {
   const asked = useAnswer('GET /topics/:topic', { path: { topic: name } }, 2000);
   const due = useAnswer('GET /topics/:topic/due', { path: { topic: name } }, 4000);
@@ -100,7 +100,10 @@ function summary({ counts, oldestReadyMs, nextDueInMs }: TopicState): string {
   return `${ready}, ${delayed}, ${grouped(counts.leased)} in hand${next}.`;
 }
 
-/** While all breakers of a dependency are open, nothing is taken: events wait here and not in the parking lot. */
+/**
+ * Shown while all circuit breakers of a dependency are open. Then consumers take no events, so that events
+ * wait in the topic and are not parked.
+ */
 function Brake({ topic: { waitsFor, counts } }: { readonly topic: TopicState }) {
   if (waitsFor.length === 0) return null;
   return (
@@ -162,7 +165,7 @@ function Figures({ topic: { topic, counts, parked } }: { readonly topic: TopicSt
   );
 }
 
-/** The words of consumers, and what they mean. */
+/** The status words that consumers report, and how they are shown. */
 const statuses: Readonly<Record<string, readonly [state: State, says: string]>> = {
   running: ['ok', 'running'],
   dependency_down: ['refused', 'braked'],

@@ -13,7 +13,9 @@ const right = 8;
 const top = 8;
 const bottom = 20;
 
-/** Figures of several policies over the time of a storm. Dashes tell the lines apart. */
+/**
+ * A chart of one figure for several policies over the time of a simulation. The lines differ by their dashes.
+ */
 export function LinesChart({ title, lines }: { readonly title: string; readonly lines: readonly Line[] }) {
   const [box, width] = useWidth();
   const most = niceCeiling(Math.max(1, ...lines.flatMap(({ points }) => points)));

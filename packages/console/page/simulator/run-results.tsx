@@ -7,7 +7,7 @@ import { LinesChart } from './lines-chart.tsx';
 export type SimulatorRun = AnswerOf<'GET /simulator/runs/:id'>['run'];
 type Row = NonNullable<SimulatorRun['rows']>[number];
 
-/** What became of each policy in the storm. */
+/** Shows the result of each policy in the simulated outage. */
 export function RunResults({ run, rows }: { readonly run: SimulatorRun; readonly rows: readonly Row[] }) {
   return (
     <>

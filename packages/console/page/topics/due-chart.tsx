@@ -5,7 +5,9 @@ const height = 126;
 const floor = 104;
 const tallest = 84;
 
-/** When events are due. Heights are logarithmic, so that two events are seen beside a thousand. */
+/**
+ * A chart of when events are due. The scale is logarithmic, so that two events are visible beside a thousand.
+ */
 export function DueChart({
   bounds,
   counts,

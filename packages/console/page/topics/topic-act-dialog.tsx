@@ -15,7 +15,7 @@ interface Act {
   readonly verb: string;
   readonly says: string;
   readonly done: string;
-  /** Incomplete: the name of the field that is still needed. */
+  /** The control to set. If the form is incomplete: the name of the missing field. */
   readonly control: Imposed | { readonly missing: string };
   readonly command: string;
 }
@@ -23,7 +23,10 @@ interface Act {
 export const topicActs = ['pause', 'quarantine', 'reroute', 'concurrency', 'skip'] as const;
 export type TopicActName = (typeof topicActs)[number];
 
-/** Sets a control of a topic, or of a program of assemblies, whose topic is `assembly/<program>`. */
+/**
+ * The dialog that sets a control of a topic. The topic `assembly/<program>` stands for a program of
+ * assemblies.
+ */
 export function TopicActDialog({
   name,
   topic,
@@ -203,7 +206,7 @@ const acts: Readonly<
   },
 };
 
-/** Programs of assemblies have commands of their own. */
+/** Returns the terminal command for a topic. Programs of assemblies have other commands than topics. */
 function commandOf(topic: string, verb: string): { readonly verb: string; readonly name: string } {
   return topic.startsWith('assembly/')
     ? { verb: `assembly ${verb}`, name: topic.slice('assembly/'.length) }

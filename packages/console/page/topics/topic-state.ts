@@ -4,7 +4,7 @@ import type { State } from '../parts/glyph.tsx';
 
 export type TopicState = AnswerOf<'GET /topics'>['items'][number];
 
-/** How a topic does, in a word. The first that is true counts. */
+/** The state of a topic in one word. The first condition that is true decides. */
 export function topicWord(topic: TopicState): { readonly state: State; readonly says: string } {
   const { controls, waitsFor, consumers, counts } = topic;
   const kinds = controls.map(({ kind, says }) => (kind === 'pause' ? says : kind));
@@ -20,12 +20,12 @@ export function topicWord(topic: TopicState): { readonly state: State; readonly 
   return { state: 'ok', says: 'running' };
 }
 
-/** True: its events are handled, if not those of everybody. */
+/** True if events of the topic are being handled, although some tenants or keys may be in quarantine. */
 export function doesFlow(topic: TopicState): boolean {
   return !['paused', 'braked', 'nobody consumes'].includes(topicWord(topic).says);
 }
 
-/** What is in the way of a topic, as a clause; undefined: nothing. */
+/** What stops the events of a topic, as a clause of a sentence; `undefined`: nothing. */
 export function obstacle(topic: TopicState): string | undefined {
   const { says } = topicWord(topic);
   if (says === 'running' || says === 'no consumer') return undefined;

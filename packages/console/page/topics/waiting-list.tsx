@@ -32,7 +32,10 @@ const looks: Readonly<Record<string, State>> = {
   blocking: 'parked',
 };
 
-/** Unfinished events of a topic by state; what is due first stands first. Those that are chosen can be acted on. */
+/**
+ * Lists the unfinished events of a topic by state, in the order of due times, with buttons for the selected
+ * events.
+ */
 export function WaitingList({ topic }: { readonly topic: string }) {
   const { query, href, go, replace } = useQuery();
   const { state, key, tenant, cursor } = query;

@@ -12,13 +12,13 @@ export const operation = z.object({
   why: z.string(),
   startedAt: z.number(),
   endedAt: z.number().optional(),
-  /** Why it was stopped before its end. */
+  /** Why the operation was stopped before its end. */
   stopped: z.string().optional(),
-  /** Who stopped it; absent: it has stopped itself, or was not stopped. */
+  /** Who stopped the operation; absent: it stopped itself, or was not stopped. */
   stoppedBy: z.string().optional(),
-  /** What was chosen, in words such as `topic=orders group=4f1d9ac0`. */
+  /** The filter of the operation as text, such as `topic=orders group=4f1d9ac0`. */
   filter: z.string(),
-  /** The command line that does the same. */
+  /** The terminal command that does the same. */
   command: z.string(),
   counts: z.object({
     selected: z.number(),
@@ -27,28 +27,34 @@ export const operation = z.object({
     failedAgain: z.number(),
     changed: z.number(),
   }),
-  /** How many events the person has seen in the count before the act. */
+  /** How many events the preview showed to the user before the act. */
   expected: z.number().optional(),
   rate: z.number().optional(),
   canary: z.number().optional(),
-  /** It stops itself when more than this share of the latest events failed again, from 0 to 1. */
+  /** The operation stops itself when more than this share of the latest events fails again, from 0 to 1. */
   stopAbove: z.number().optional(),
   outstandingMax: z.number().optional(),
   to: z.string().optional(),
-  /** The time that is left at the present rate. */
+  /** The estimated time until the end, at the current rate. */
   leftMs: z.number().optional(),
-  /** Until when it can be undone; absent: it cannot be undone. */
+  /** Until when the operation can be undone; absent: it cannot be undone. */
   undoUntil: z.number().optional(),
 });
 
-/** A question before an act: is it a good moment? `bad` is a warning, never a refusal. */
+/**
+ * A check before an act, for example whether consumers run. `bad` is only a warning: the act is still
+ * allowed.
+ */
 export const check = z.object({
   name: z.string(),
   state: z.enum(['good', 'bad', 'unknown']),
   says: z.string(),
 });
 
-/** What an act on a filter would do. `asOf` goes into the act: what is parked later is not in it. */
+/**
+ * What an act would do. The act is sent with the same `asOf`, so that events that are parked later are not
+ * included.
+ */
 const preview = z.object({
   count: z.number(),
   asOf: z.number(),
@@ -60,9 +66,9 @@ const preview = z.object({
 
 const selection = {
   filter,
-  /** The moment of the count that the person has seen. */
+  /** The time of the preview that the user has seen. Events that were parked later are not included. */
   asOf: z.number().optional(),
-  /** How many events the person has seen. */
+  /** How many events the preview showed to the user. */
   expected: z.number().int().min(0).optional(),
 };
 

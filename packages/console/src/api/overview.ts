@@ -3,17 +3,17 @@ import { listOf, pageQuery, route, why } from './route.ts';
 
 const windows = ['15m', '1h', '24h'] as const;
 
-/** Something that needs a person. */
+/** A problem that needs the attention of an operator. */
 export const need = z.object({
   kind: z.string(),
   state: z.enum(['ok', 'waiting', 'retrying', 'parked', 'refused']),
   title: z.string(),
-  /** One sentence with the figure and the threshold. */
+  /** One sentence with the measured number and the threshold. */
   says: z.string(),
-  /** Where the page shows more, such as `/parked?group=4f1d`. */
+  /** The screen with more details, such as `/parked?group=4f1d`. */
   link: z.string(),
   button: z.string(),
-  /** The command line that shows more. */
+  /** The terminal command that shows more details. */
   command: z.string(),
 });
 
@@ -23,11 +23,11 @@ const figure = z.object({
   of: z.number().optional(),
   says: z.string(),
   link: z.string(),
-  /** The value over the window, oldest first; null: not known then. */
+  /** The values over the time window, the oldest first; null: unknown at that time. */
   points: z.array(z.number().nullable()),
 });
 
-/** What became of the work of the window, each piece once. */
+/** The results of all work in the time window. Each call or event is counted once. */
 const lens = z.object({
   total: z.number(),
   slices: z.array(
@@ -42,16 +42,16 @@ const lens = z.object({
 
 export const overview = z.object({
   now: z.number(),
-  /** Since when this console has been looking: figures before that are not known. */
+  /** When this console started to observe the store. Figures before that time are unknown. */
   since: z.number(),
   headline: z.string(),
   summary: z.string(),
   needs: z.array(need),
-  /** What was checked and found good. */
+  /** Sentences about checks with a good result. */
   good: z.array(z.string()),
   figures: z.array(figure),
   lens,
-  /** For the navigation. */
+  /** The numbers that the navigation shows beside the names of screens. */
   badges: z.object({ parked: z.number(), paused: z.number(), breakersOpen: z.number(), replays: z.number() }),
   store: z.object({ name: z.string(), engine: z.string(), durability: z.string(), answersInMs: z.number() }),
 });
@@ -71,7 +71,7 @@ const auditEntry = z.object({
 
 const session = z.object({ who: z.string(), role: z.enum(['view', 'operate']), endsAt: z.number() });
 
-/** Which parts this console was given: a screen without its part says so. */
+/** Which optional parts this console was started with. A screen without its part says how to enable it. */
 const parts = z.object({
   assemblies: z.boolean(),
   gateway: z.boolean(),

@@ -11,10 +11,10 @@ const properties = {
   tenant: texts.optional(),
   reason: texts.optional(),
   stop: texts.optional(),
-  /** A fingerprint: all parked events of one error. */
+  /** A fingerprint: it selects all parked events with the same error. */
   group: texts.optional(),
   consumer: texts.optional(),
-  /** `name:value`; the name of a header has no colon. */
+  /** A header as `name:value`. The first colon ends the name. */
   header: texts.optional(),
 };
 
@@ -22,7 +22,7 @@ const excluded = Object.fromEntries(
   Object.entries(properties).map(([name, value]) => [`-${name}`, value]),
 ) as { [Name in keyof typeof properties as `-${Name}`]: (typeof properties)[Name] };
 
-/** The words of a filter, in a query and in the body of an act. A word with a minus means "not". */
+/** The fields of a filter, in a query and in the body of an act. A minus before the name means "not". */
 const filterWords = {
   ...properties,
   ...excluded,
@@ -32,9 +32,9 @@ const filterWords = {
     .transform((value) => (Array.isArray(value) ? value : [value]))
     .optional(),
   replayedBy: z.string().optional(),
-  /** Parked at this time or later, epoch ms by the store's clock. */
+  /** Selects events that were parked at this time or later, epoch ms by the store's clock. */
   from: z.coerce.number().optional(),
-  /** Parked before this time. */
+  /** Selects events that were parked before this time. */
   to: z.coerce.number().optional(),
   text: z.string().max(200).optional(),
 };
@@ -89,7 +89,10 @@ const parkedSummary = z.object({
   edited: z.boolean(),
 });
 
-/** A payload for people: text as it is, bytes as base64. Above 256 KiB only the beginning is here. */
+/**
+ * A payload as it is shown: text unchanged, bytes as base64. Of a payload above 256 KiB, only the beginning
+ * is included.
+ */
 export const shownPayload = z.object({
   encoding: z.enum(['utf8', 'base64']),
   text: z.string(),
@@ -103,7 +106,7 @@ const parking = z.object({
   reason: z.string(),
   message: z.string(),
   stop: z.string(),
-  /** What `stop` means, in a sentence; absent where the handler has chosen the word. */
+  /** What `stop` means, in a sentence; absent if the handler has chosen its own word for `stop`. */
   stopSays: z.string().optional(),
   finalAttempt: z.number(),
   consumer: z.string().optional(),
@@ -133,34 +136,34 @@ export const parkedEvent = z.object({
   version: z.number(),
   headers: z.record(z.string(), z.string()),
   payload: shownPayload,
-  /** Names of fields whose values are covered; `uncover` shows them to those who may operate. */
+  /** Names of fields whose values are redacted. Users with the role `operate` can uncover them. */
   covered: z.array(z.string()),
   original: z.object({ payload: shownPayload, headers: z.record(z.string(), z.string()) }).optional(),
-  /** The present parking and the earlier ones, the earliest first. */
+  /** Each time that the event was parked, the earliest first. The last one is the current one. */
   parkedRuns: z.array(parking),
   edits: z.array(z.object({ who: z.string(), why: z.string(), at: z.number(), changes: z.array(change) })),
   discarded: z.object({ who: z.string(), why: z.string(), at: z.number() }).optional(),
-  /** How many later events of its key wait for this one. */
+  /** How many later events of the same key wait for this event. */
   behind: z.number().optional(),
-  /** What people did to this event, the latest first. */
+  /** The acts of people on this event, the latest first. */
   acts: z.array(
     z.object({ id: z.string(), at: z.number(), who: z.string(), why: z.string(), what: z.string() }),
   ),
 });
 
 export const parkedGroup = z.object({
-  /** The value of the property by which events are grouped; absent: the event has none. */
+  /** The value of the property by which events are grouped; absent: these events have no value. */
   value: z.string().optional(),
   count: z.number(),
-  /** Only for groups by error. */
+  /** The reason of the latest event, only for groups by error. */
   reason: z.string().optional(),
   message: z.string().optional(),
   firstAt: z.number().optional(),
   lastAt: z.number().optional(),
   topics: z.array(z.string()).optional(),
-  /** How many of them were parked in the last 5 minutes. */
+  /** How many events of the group were parked in the last 5 minutes. */
   recent: z.number().optional(),
-  /** Why the latest of them was given up, and how long it is kept. */
+  /** Why the latest event of the group was parked, and for how many more ms it is kept (`removedInMs`). */
   stop: z.string().optional(),
   removedInMs: z.number().optional(),
 });
@@ -168,13 +171,13 @@ export const parkedGroup = z.object({
 const edit = z
   .object({
     payload: z.string().optional(),
-    /** `base64`: the payload is bytes. */
+    /** `base64`: the payload is binary, encoded as base64. */
     encoding: z.enum(['utf8', 'base64']).default('utf8'),
     headers: z.record(z.string(), z.string()).optional(),
-    /** Values by their paths, such as `payload.lines.0.price`. */
+    /** New values by path, such as `payload.lines.0.price`. */
     set: z.record(z.string(), z.unknown()).optional(),
     why: why.optional(),
-    /** The version that was seen; the header `If-Match` says the same. */
+    /** The version of the event that the user has edited. The header `If-Match` can be used instead. */
     version: z.number().int().optional(),
     dry: z.boolean().default(false),
   })

@@ -18,7 +18,7 @@ const assemblySummary = z.object({
   expiresAt: z.number().optional(),
   endedAt: z.number().optional(),
   dueAt: z.number().optional(),
-  /** Why it is parked or stopped. */
+  /** Why the assembly is parked or stopped. */
   says: z.string().optional(),
 });
 
@@ -80,7 +80,7 @@ export const assemblyRoutes = {
       assembly: assemblySummary,
       input: z.string(),
       result: z.string().optional(),
-      /** What the customer is told. */
+      /** The status text that is shown to the customer. */
       customer: z.string(),
       steps: z.array(assemblyStep),
       signals: z.array(z.object({ number: z.number(), name: z.string(), at: z.number() })),
@@ -116,7 +116,7 @@ export const assemblyRoutes = {
   }),
 };
 
-/** What a gateway's admin API tells, as it is. */
+/** The unchanged answer of a gateway's admin API. */
 const gatewayAnswer = z.record(z.string(), z.unknown());
 const instance = z.object({ upstream: z.string(), instance: z.string() });
 
@@ -175,7 +175,7 @@ export const simulatorRun = z.object({
   /** The policy document, as YAML or JSON. */
   policy: z.string(),
   state: z.enum(['running', 'done', 'failed', 'cancelled']),
-  /** From 0 to 1. */
+  /** The share of the run that is done, from 0 to 1. */
   progress: z.number(),
   startedAt: z.number(),
   endedAt: z.number().optional(),
@@ -187,9 +187,9 @@ export const simulatorRun = z.object({
         name: z.string(),
         verdict: z.string(),
         figures: z.record(z.string(), z.number()),
-        /** Successes a second over the time of the scenario. */
+        /** Successful calls per second, over the time of the scenario. */
         goodput: z.array(z.number()),
-        /** Calls that reached the server, a second. */
+        /** Calls per second that reached the server, over the time of the scenario. */
         load: z.array(z.number()),
       }),
     )

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 
-/** Who may use a route: everybody, whoever has signed in, or only those who may change things. */
+/**
+ * Who may call a route. `none`: everybody. `view`: users who are signed in. `operate`: users who may change
+ * things.
+ */
 export type Role = 'none' | 'view' | 'operate';
 
 /**
- * One route of the API. The same schemas check what comes in, type what the page gets, and make the OpenAPI document.
- * Routes that change something have the role `operate`.
+ * One route of the API. Its schemas check requests, give the page its types, and generate the OpenAPI
+ * document. Routes that change something have the role `operate`.
  */
 export interface Route<
   Path extends z.ZodObject = z.ZodObject,
@@ -20,11 +23,11 @@ export interface Route<
   readonly query: Query;
   /** The body of the request, as JSON. */
   readonly body: Body;
-  /** The body of a good answer, as JSON. */
+  /** The body of a successful response, as JSON. */
   readonly answer: Answer;
-  /** The status of a good answer. */
+  /** The HTTP status of a successful response. */
   readonly status: 200 | 202;
-  /** What is answered instead of JSON: a stream of events, or a file. */
+  /** The kind of response: JSON, a stream of server-sent events, or a file. */
   readonly kind: 'json' | 'events' | 'file';
 }
 
@@ -46,7 +49,7 @@ interface Given<
   readonly kind?: 'json' | 'events' | 'file';
 }
 
-/** A route that reads, unless it says another role. */
+/** Defines a route. Its role is `view` if no other role is given. */
 export function route<
   Path extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -65,7 +68,7 @@ export function route<
   };
 }
 
-/** Query values that may be given once or several times. */
+/** A query parameter that may occur once or several times. The result is always a list. */
 export const texts = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => (Array.isArray(value) ? value : [value]));
@@ -75,19 +78,22 @@ export const pageQuery = {
   cursor: z.string().max(1000).optional(),
 };
 
-/** A list: `now` is the time of the store, `asOf` when it was counted. */
+/**
+ * The schema of a list. `now` is the time of the store, and `asOf` is the time at which the items were
+ * counted.
+ */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     now: z.number(),
     asOf: z.number(),
     items: z.array(item),
     cursor: z.string().optional(),
-    /** How many items were looked at, if the search stopped before its end. */
+    /** How many items were read, if the search stopped before the end of the list. */
     looked: z.number().optional(),
   });
 }
 
-/** Why a person does something. Who it is, the session says. */
+/** The reason of an act. The name of the person is taken from the session. */
 export const why = z.string().trim().min(1, 'a reason is needed').max(1000);
 
 export const durationMs = z

@@ -24,14 +24,14 @@ export type Routes = typeof routes;
 /** The name of a route of the API. */
 export type RouteName = keyof Routes;
 
-/** What the page or a program sends. */
+/** The request of a route, as the page or a program sends it. */
 export type Question<Name extends RouteName> = {
   readonly path: z.input<Routes[Name]['path']>;
   readonly query: z.input<Routes[Name]['query']>;
   readonly body: z.input<Routes[Name]['body']>;
 };
 
-/** What a handler gets: checked, with defaults. */
+/** The request of a route, as its handler gets it: checked, and with defaults filled in. */
 export type CheckedQuestion<Name extends RouteName> = {
   readonly path: z.output<Routes[Name]['path']>;
   readonly query: z.output<Routes[Name]['query']>;
@@ -41,5 +41,5 @@ export type CheckedQuestion<Name extends RouteName> = {
 /** The body of a route's answer with status 200. */
 export type AnswerOf<Name extends RouteName> = DeepReadonly<z.output<Routes[Name]['answer']>>;
 
-/** Answers are made from values that nobody may change. Lists and tuples stay what they are. */
+/** Makes all fields of an answer readonly, also nested ones. Lists stay lists, and tuples stay tuples. */
 export type DeepReadonly<T> = T extends object ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> } : T;

@@ -8,16 +8,16 @@ const topicPath = z.object({ topic: z.string().min(1).max(512) });
 export const control = z.object({
   id: z.string(),
   kind: z.string(),
-  /** The topic or the policy that it is about. */
+  /** The topic or the policy that the control applies to. */
   about: z.string(),
   target: z.string().optional(),
-  /** What it does, in words. */
+  /** What the control does, in words. */
   says: z.string(),
   who: z.string(),
   why: z.string(),
   since: z.number(),
   until: z.number().optional(),
-  /** For a policy: how many processes obey it, cannot obey it, or have not heard of it. */
+  /** For a policy: how many processes obey the control, cannot obey it, or have not received it yet. */
   heard: z.object({ obeyed: z.number(), notObeyed: z.number(), notHeard: z.number() }).optional(),
 });
 
@@ -43,7 +43,10 @@ export const topicState = z.object({
   asOf: z.number(),
   controls: z.array(control),
   consumers: z.array(consumerState),
-  /** Breakers that its consumers wait for: nothing is attempted, and no attempt is used up. */
+  /**
+   * Open circuit breakers that the consumers wait for. Meanwhile they handle no events, and no attempt is
+   * used up.
+   */
   waitsFor: z.array(z.string()),
 });
 
@@ -206,7 +209,7 @@ const target = z.object({
   tokensMax: z.number().optional(),
   p50: z.number().optional(),
   p99: z.number().optional(),
-  /** The states of its breaker over the last 15 minutes, as [from, state]. */
+  /** The states of the circuit breaker over the last 15 minutes, as [start time, state]. */
   strip: z.array(z.tuple([z.number(), z.string()])),
 });
 
@@ -214,7 +217,7 @@ export const policyState = z.object({
   name: z.string(),
   processes: z.number(),
   killSwitch: z.boolean(),
-  /** The share of the work on which it acts; below 1 it only observes the rest. */
+  /** The share of calls for which the policy is enforced, from 0 to 1. It only observes the rest. */
   enforcedShare: z.number(),
   counters: z.record(z.string(), z.unknown()),
   loadMultiplication: z.number(),
@@ -236,7 +239,7 @@ export const policyRoutes = {
       document: z.unknown().optional(),
       explanation: z.string().optional(),
       lint: z.array(z.object({ level: z.string(), says: z.string() })).optional(),
-      /** The bounds of the wait before each retry, ms. */
+      /** The shortest and the longest delay before each retry, in ms. */
       delays: z.array(z.object({ attempt: z.number(), leastMs: z.number(), mostMs: z.number() })).optional(),
     }),
   }),

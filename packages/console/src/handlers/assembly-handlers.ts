@@ -10,7 +10,7 @@ export interface AssemblySettings {
   readonly part: AssembliesPart | undefined;
 }
 
-/** Shows assemblies, and lets people go on with, change or cancel them. */
+/** The handlers that list, show, resume, edit and cancel assemblies (durable workflows). */
 export function assemblyHandlers({ engine, part }: AssemblySettings): Handlers<keyof typeof assemblyRoutes> {
   function given(): AssembliesPart {
     if (part) return part;
@@ -91,7 +91,7 @@ function stepOf(step: StoredStep) {
   });
 }
 
-/** The largest value that is shown. */
+/** A longer text is cut. */
 const shownMax = 64 * 1024;
 
 function textOf(payload: Payload): string {

@@ -2,12 +2,12 @@ import type { Random } from 'holdfast';
 import type { Live, LiveEvent } from '../watch/live.ts';
 import type { WindowName } from '../watch/ring.ts';
 
-/** A reader with more bytes than this in its queue gets figures only. */
+/** While a slow reader has more unsent bytes than this, it gets only pings. */
 const queuedBytesMax = 256 * 1024;
-/** The page comes back after this time, plus a random part, so that not all pages come at once. */
+/** The page reconnects after this time. A random part is added, so that not all pages reconnect at once. */
 const reconnectMs = 1000;
 
-/** Answers with server-sent events until the reader goes. */
+/** Answers with a stream of server-sent events, until the reader disconnects. */
 export function eventStream(live: Live, window: WindowName, request: Request, random: Random): Response {
   const lastId = Number(request.headers.get('last-event-id') ?? Number.NaN);
   const encoder = new TextEncoder();
@@ -46,7 +46,7 @@ export function eventStream(live: Live, window: WindowName, request: Request, ra
   });
 }
 
-/** JSON has no line breaks, so an event is one line of data. */
+/** Formats a server-sent event. JSON contains no line breaks, so one line of data is enough. */
 function textOf({ id, type, data }: LiveEvent): string {
   return `${id > 0 ? `id: ${id}\n` : ''}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

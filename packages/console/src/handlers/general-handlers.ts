@@ -32,7 +32,7 @@ export interface GeneralSettings {
   };
 }
 
-/** Signing in, the overview, the live stream and the audit log. */
+/** The handlers for sign-in, the overview, the live stream and the audit log. */
 export function generalHandlers(settings: GeneralSettings): Handlers<keyof typeof generalRoutes> {
   const { engine, observer, live, sessions, isSecure, store, parts, version, clock } = settings;
   const { audit } = engine;
@@ -75,7 +75,7 @@ export function generalHandlers(settings: GeneralSettings): Handlers<keyof typeo
         await observer.refresh();
         return { status: 'pass' };
       } catch {
-        // Whoever asks here only wants to know whether it works; the log has the error.
+        // A health check needs only the status. The error itself is reported to `onError`.
         return { status: 'fail' };
       }
     },

@@ -42,7 +42,10 @@ interface Selection {
   readonly dry: boolean;
 }
 
-/** Begins, watches and stops operations. What is begun here also moves here: this process runs it to its end. */
+/**
+ * The handlers that start, show and stop operations. An operation that is started here also runs in this
+ * process.
+ */
 export function operationHandlers(settings: OperationSettings): Handlers<keyof typeof operationRoutes> {
   const { engine, observer, clock, onError } = settings;
   const { triage } = engine;
@@ -86,7 +89,9 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
     };
   }
 
-  /** Until when all of these events are kept, and so a discard can be undone. */
+  /**
+   * Until when the latest of these events is kept. A discard can be undone only while the events are kept.
+   */
   async function keptUntil(filter: ParkedFilter, now: number): Promise<{ undoUntil?: number }> {
     const { items } = await triage.list(filter, { limit: 1 });
     return items[0] ? { undoUntil: now + items[0].removedInMs } : {};
@@ -156,7 +161,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
     }) as ShownOperation;
   }
 
-  /** Who stopped an operation; nobody if it has stopped itself. */
+  /** Who stopped an operation; `undefined` if it stopped itself. */
   async function stoppedBy(id: string): Promise<string | undefined> {
     const { items } = await engine.audit.list(
       { subject: subject('operation', id), what: 'operation_stopped' },
@@ -173,7 +178,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
       { limit: 1 },
     );
     if (items[0]?.undoneBy !== undefined) return undefined;
-    // A discarded event is kept for as long as it was to be kept; the store says no more than that.
+    // A discarded event keeps its own retention time, which is not known here. So this is only an estimate.
     return endedAt + 7 * 864e5;
   }
 
@@ -249,14 +254,14 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
   };
 }
 
-/** The filter of an act: only what was parked when the person looked. */
+/** The filter of an act. It includes only events that were parked when the user saw the preview. */
 function filterOf(kind: Kind, { filter: words, asOf }: Selection): ParkedFilter {
   const filter = parkedFilter(words);
   const seen = asOf === undefined ? filter : { ...filter, to: Math.min(filter.to ?? Infinity, asOf + 1) };
   return kind === 'restore' ? { ...seen, status: 'discarded' } : seen;
 }
 
-/** Runs an operation in the background. After a crash, `maintenance` of any process goes on with it. */
+/** Runs an operation in the background. After a crash, `maintenance` of any process continues it. */
 function run(runner: OperationRunner, { id }: Operation, onError: (error: unknown) => void): void {
   runner.run(id).catch(onError);
 }
@@ -276,7 +281,7 @@ function versionCheck(
   };
 }
 
-/** The command line that does the same. */
+/** The terminal command that does the same. */
 function commandOf(request: OperationRequest): string {
   if (request.kind === 'undo') return `holdfast dlq discard --undo ${quoted(request.of)}`;
   const chosen = filterFlags(request.filter);
@@ -299,7 +304,7 @@ function commandOf(request: OperationRequest): string {
   }
 }
 
-/** An audit entry as the API answers it. */
+/** Converts an audit entry to the form of the API. */
 export function shownEntry(entry: AuditEntry, canUndo: boolean) {
   const { id, at, who, why, what, subjects, count, undoes, undoneBy } = entry;
   return plain({ id, at, who, why, what, subjects: [...subjects], count, undoes, undoneBy, canUndo });

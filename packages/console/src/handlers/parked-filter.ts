@@ -4,7 +4,7 @@ import { Problem } from '../server/problem.ts';
 
 const names = ['topic', 'type', 'key', 'tenant', 'reason', 'stop', 'consumer'] as const;
 
-/** The filter of the contracts for the words of a question. */
+/** Converts the filter fields of a request to the filter type of `@holdfast/contracts`. */
 export function parkedFilter(words: Filter): ParkedFilter {
   const { id, status, replayedBy, from, to, text } = words;
   const wanted = propertiesOf(words, '');
@@ -40,14 +40,14 @@ function headerOf(text: string): [name: string, value: string] {
   throw new Problem('bad-question', `Header: expected name:value, got "${text.slice(0, 100)}".`);
 }
 
-/** A filter in words that a person and the address bar understand: `topic=orders group=4f1d9ac0`. */
+/** Formats a filter as text, with the same names as in the URL: `topic=orders group=4f1d9ac0`. */
 export function filterText(filter: ParkedFilter): string {
   return wordsOf(filter)
     .map(([name, value]) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`)
     .join(' ');
 }
 
-/** The flags of the command line that choose the same events. */
+/** The flags of the terminal command that select the same events. */
 export function filterFlags(filter: ParkedFilter): string {
   return wordsOf(filter)
     .map(([name, value]) => flagOf(name, value))
@@ -67,7 +67,7 @@ function flagOf(name: string, value: string): string {
   return `--${name} ${quoted(value)}`;
 }
 
-/** A word for the shell. */
+/** Quotes a word of a terminal command, if the shell would change it. */
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

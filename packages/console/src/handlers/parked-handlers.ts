@@ -24,26 +24,26 @@ import { parkedFilter } from './parked-filter.ts';
 type ShownEvent = DeepReadonly<z.infer<typeof parkedEvent>>;
 type ShownPayload = DeepReadonly<z.infer<typeof shownPayload>>;
 
-/** Above this size only the beginning of a payload is in the answer. */
+/** Of a payload above this size, the answer contains only the beginning. */
 const shownBytesMax = 256 * 1024;
-/** A search by text looks at so many events for one page, and says so. */
+/** A text search reads at most this many events for one page. The answer says so in `looked`. */
 const lookMax = 20_000;
 const recentMs = 3e5;
 const actsShown = 50;
 const headersCompared = 10;
 const bucketLengths = [1e3, 5e3, 15e3, 6e4, 3e5, 9e5, 36e5, 216e5, 864e5, 6048e5];
-/** What `covered` writes in place of a value. */
+/** The text that replaces a redacted value. */
 const mask = '[redacted]';
 
 export interface ParkedSettings {
   readonly engine: ConsoleEngine;
   readonly observer: Observer;
-  /** Names of fields that are covered in every topic. */
+  /** Names of fields that are redacted in every topic. */
   readonly redact: readonly string[];
   readonly checks: Readonly<Record<string, PayloadCheck>>;
 }
 
-/** Lists, shows and edits parked events. */
+/** The handlers that list, show and edit parked events. */
 export function parkedHandlers({
   engine,
   observer,
@@ -65,7 +65,7 @@ export function parkedHandlers({
     );
   }
 
-  /** The fields that must not be shown: those of the console and those that consumers of the topic name. */
+  /** The fields to redact: those of the option `redact`, and those that consumers of the topic declare. */
   async function coveredNames(topic: string): Promise<readonly string[]> {
     const { consumers } = await observer.fleet();
     const named = consumers.filter((each) => each.topic === topic).flatMap((each) => each.redact ?? []);
@@ -87,32 +87,36 @@ export function parkedHandlers({
     };
   }
 
-  /** How many later events of its key wait for it; nothing where the engine cannot tell. */
+  /** How many later events of its key wait for this event; empty if the engine does not let them wait. */
   async function behindOf({ topic, key }: ParkedEvent): Promise<{ behind?: number }> {
     if (key === undefined || whyMissing(engine.features, 'parkedHoldsKey') !== undefined) return {};
-    // A topic that was removed keeps its parked events, and nothing waits in it.
+    // The topic of a parked event may not exist. Then no event waits in it.
     if (!(await broker.topics()).includes(topic)) return {};
     const { items } = await broker.waiting(topic, { limit: 200 }, { state: 'behind', key });
     return { behind: items.length };
   }
 
-  /** What the latest of these events tells about all of them. */
+  /** Reads `stop` and `removedInMs` of the latest of these events, as an example for the group. */
   async function latestOf(filter: ParkedFilter): Promise<{ stop?: string; removedInMs?: number }> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     return latest ? { stop: latest.stop, removedInMs: latest.removedInMs } : {};
   }
 
-  /** The headers of the latest of these events: those that are worth a comparison. */
+  /** The header names of the latest of these events. Only these headers are compared. */
   async function headerNames(filter: ParkedFilter): Promise<string[]> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     const event = latest && (await triage.get(latest.id));
     return Object.keys(event?.headers ?? {}).slice(0, headersCompared);
   }
 
-  /** The smallest of the usual lengths with which the time since the first of these events has at most 100 buckets. */
+  /**
+   * Returns the shortest bucket length with which the time since the first of these events has at most 100
+   * buckets.
+   */
   async function fittingBucketMs(filter: ParkedFilter, now: number): Promise<number> {
     const hour = filter.from ?? (await triage.histogram(filter, 36e5))[0]?.at ?? now;
-    // For a short time the beginning of the hour says too little; 2 h have 480 buckets of 15 s.
+    // The first bucket of one hour is too coarse for a short time. So below 2 h, find the first event with
+    // buckets of 15 s.
     const isShort = filter.from === undefined && now - hour < 72e5;
     const first = isShort ? ((await triage.histogram(filter, 15e3))[0]?.at ?? hour) : hour;
     const spanMs = Math.min(filter.to ?? now, now) - first;
@@ -226,7 +230,7 @@ export function parkedHandlers({
   };
 }
 
-/** A page as the API answers it. */
+/** Converts a page of items to the form of the API. */
 export function listAnswer<Item, Shown>(
   now: number,
   page: { readonly items: readonly Item[]; readonly cursor?: string | undefined; readonly looked?: number },
@@ -251,7 +255,7 @@ function summaryOf(summary: ParkedSummary) {
   return plain(summary);
 }
 
-/** Without the fields that are `undefined`, which JSON leaves out. */
+/** Removes the fields that are `undefined`, as JSON does. */
 export function plain<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as T;
 }
@@ -289,7 +293,7 @@ function editOf(event: ParkedEvent, body: EditBody, names: readonly string[]): E
   return { ...(changed !== undefined && { payload: changed }), ...(headers && { headers }) };
 }
 
-/** The header `If-Match` has the version that the editor has seen. */
+/** Reads the version from the header `If-Match`: the version of the event that the user has edited. */
 function etagOf(request: Request): number | undefined {
   const given = request.headers.get('if-match');
   if (given === null) return undefined;

@@ -19,7 +19,7 @@ export interface PolicySettings {
   readonly observer: Observer;
 }
 
-/** Shows policies of all processes, and steers them with stored controls. */
+/** The handlers that show the policies of all processes, and set controls for them. */
 export function policyHandlers({
   engine: { controls },
   observer,
@@ -31,7 +31,7 @@ export function policyHandlers({
     throw new Problem('unknown', `No process that reports has a policy "${name}".`);
   }
 
-  /** Sets a control, or removes it where the policy is to decide by itself again. */
+  /** Sets a control, or removes it if `isLifted`, so that the policy decides itself again. */
   async function steer(
     control: Control,
     isLifted: boolean,
@@ -54,7 +54,7 @@ export function policyHandlers({
 
     async 'GET /policies/:policy'({ path }) {
       const { now, policy } = await policyNamed(path.policy);
-      // Only a policy of this process has its document here; a report of another process has none.
+      // Only policies of this process have a document here. The reports of other processes do not contain it.
       const own = policyOf(path.policy);
       if (!own) return { now, policy: shownPolicy(policy) };
       const explanation = explain(own);

@@ -18,7 +18,7 @@ export interface SimulatorSettings {
   readonly clock: Clock;
 }
 
-/** Runs policies in storms, at most two at once. The last 20 runs are kept. */
+/** The handlers that test policies in simulated outages, at most two at a time. The last 20 runs are kept. */
 export function simulatorHandlers({ part, clock }: SimulatorSettings): Handlers<
   keyof typeof simulatorRoutes
 > & {

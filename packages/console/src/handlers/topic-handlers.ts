@@ -22,7 +22,7 @@ export interface TopicSettings {
   readonly observer: Observer;
 }
 
-/** Shows topics and their events, and sets what operators want of them. */
+/** The handlers that show topics and their events, and set operators' controls such as a pause. */
 export function topicHandlers({
   engine,
   observer,

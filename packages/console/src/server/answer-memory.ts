@@ -1,6 +1,6 @@
-/** Answers are remembered for so many acts; the oldest are forgotten first. */
+/** How many answers are remembered. Above this number, the oldest is forgotten. */
 const answersMax = 500;
-/** Larger answers are not remembered: the act itself is idempotent where that matters. */
+/** Larger answers are not remembered. If such an act is repeated, it is executed again. */
 const bytesMax = 64 * 1024;
 
 interface Remembered {
@@ -10,8 +10,9 @@ interface Remembered {
 }
 
 /**
- * Gives the first answer again when an act is repeated with the same `Idempotency-Key`: a double click, or a request
- * whose answer was lost. A refused act is not remembered, so that it can be repeated when the reason is gone.
+ * Returns the first answer again when an act is repeated with the same `Idempotency-Key`, for example after a
+ * double click or a lost answer. An act that failed is not remembered, so that it can be repeated when the
+ * reason is gone.
  */
 export class AnswerMemory {
   readonly #answers = new Map<string, Promise<Remembered>>();

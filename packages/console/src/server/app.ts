@@ -14,26 +14,26 @@ export interface AppSettings {
   readonly sessions: Sessions;
   readonly handlers: Handlers;
   readonly files: StaticFiles;
-  /** The documentation, below `/help/`. */
+  /** The documentation, which is served below `/help/`. */
   readonly help: StaticFiles;
-  /** Host names that are served. */
+  /** The allowed host names. Requests to other host names are refused. */
   readonly hosts: ReadonlySet<string>;
   readonly isSecure: boolean;
   readonly version: string;
-  /** Called for errors that nobody expects, and for refused requests. */
+  /** Called for unexpected errors. */
   onError(error: unknown): void;
   onRefused(context: { readonly who: string; readonly route: string; readonly problem: Problem }): void;
 }
 
 interface Bindings {
-  /** What `@hono/node-server` knows of the connection. */
+  /** The connection, as `@hono/node-server` passes it on. */
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
 }
 
 const prefix = '/api/v1';
 const unsafe = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** The name of the cookie. Browsers take `__Host-` only over TLS. */
+/** The name of the session cookie. Browsers accept the prefix `__Host-` only over TLS. */
 export function cookieName(isSecure: boolean): string {
   return isSecure ? '__Host-holdfast-console' : 'holdfast-console';
 }
@@ -85,7 +85,7 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
   app.on(['GET', 'HEAD'], '/help/*', (context) => {
     const { pathname } = new URL(context.req.url);
     const place = pathname.slice('/help'.length);
-    // Links of a page are relative, so a folder ends with a slash.
+    // Help pages have relative links, so the URL of a folder must end with a slash.
     if (place === '' || help.has(`${place}/index.html`)) return context.redirect(`${pathname}/`, 301);
     const file = place.endsWith('/') ? `${place}index.html` : place;
     const says = help.isEmpty
@@ -96,7 +96,8 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
   app.on(['GET', 'HEAD'], '/*', (context) => {
     const { pathname } = new URL(context.req.url);
     const request = context.req.raw;
-    // Every screen is a URL of its own, so whatever is not a file is the page.
+    // Every screen has its own URL, and the page shows the right one. So a path without a file extension gets
+    // the page.
     const isPage = !/\.\w+$/.test(pathname);
     return (
       files.response(pathname, request) ??
@@ -167,7 +168,7 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
 
 const nobody: Session = { who: 'nobody', role: 'view', endsAt: 0 };
 
-/** A query as an object; a word that is given several times is a list. */
+/** Converts a query string to an object. A parameter that occurs several times becomes a list. */
 function queryOf(url: string): Record<string, string | string[]> {
   const query: Record<string, string | string[]> = {};
   for (const [name, value] of new URL(url).searchParams) {
@@ -185,7 +186,7 @@ export function cookieOf(request: Request, name: string): string | undefined {
   return undefined;
 }
 
-/** The methods of a path, if it is one of a route. */
+/** The HTTP methods that routes have for this path; empty if no route has it. */
 function methodsOf(path: string): string[] {
   return Object.keys(routes).flatMap((name) => {
     const [method = '', pattern = ''] = name.split(' ');

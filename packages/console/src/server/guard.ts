@@ -1,6 +1,6 @@
 import { Problem } from './problem.ts';
 
-/** The largest body of a request: an edited payload of 1 MiB, as JSON. */
+/** The largest request body. It has room for an edited payload of 1 MiB as JSON. */
 const bodyBytesMax = Math.floor(1.25 * 1024 * 1024);
 
 const policy = [
@@ -16,7 +16,7 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
-/** Headers of every answer. */
+/** The headers of every response. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': policy,
   'x-content-type-options': 'nosniff',
@@ -27,8 +27,8 @@ export const securityHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws unless the host name is known. A page elsewhere can point its own name at this address (DNS rebinding); its
- * requests then have that name.
+ * Throws if the host name of the request is not allowed. With DNS rebinding, another website can point its
+ * own host name to this address; its requests then contain that name.
  */
 export function assertHost(request: Request, hosts: ReadonlySet<string>): void {
   const host = request.headers.get('host') ?? new URL(request.url).host;
@@ -40,7 +40,10 @@ export function assertHost(request: Request, hosts: ReadonlySet<string>): void {
   );
 }
 
-/** Throws if another page sent a request that changes something. Programs without a browser send no origin. */
+/**
+ * Throws if a page of another website sent the request. Programs other than browsers send no origin, and are
+ * allowed.
+ */
 export function assertOrigin(request: Request): void {
   const origin = request.headers.get('origin');
   const site = request.headers.get('sec-fetch-site');
@@ -50,7 +53,9 @@ export function assertOrigin(request: Request): void {
   throw new Problem('origin', `Requests from "${(origin ?? site ?? '').slice(0, 100)}" are refused.`);
 }
 
-/** Reads the body as JSON. Throws a `Problem` if it is too large, not JSON, or something else. */
+/**
+ * Reads the body as JSON. Throws a `Problem` if it is too large, is not JSON, or has another content type.
+ */
 export async function readJson(request: Request): Promise<unknown> {
   const type = request.headers.get('content-type') ?? '';
   const length = Number(request.headers.get('content-length') ?? 0);

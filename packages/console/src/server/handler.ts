@@ -2,19 +2,19 @@ import type { Act } from '@holdfast/contracts';
 import type { AnswerOf, CheckedQuestion, RouteName } from '../api/routes.ts';
 import type { Session } from './sessions.ts';
 
-/** What a handler knows beside the question. */
+/** What a handler gets in addition to the checked request. */
 export interface HandlerContext {
   readonly session: Session;
   readonly request: Request;
-  /** Where the request comes from, for the limit of wrong tokens. */
+  /** The IP address of the client. Wrong tokens are limited per address. */
   readonly address: string;
-  /** The header `Idempotency-Key`: the same act again is the first one. */
+  /** The header `Idempotency-Key`. An act that is repeated with the same key is executed once. */
   readonly idempotencyKey: string | undefined;
-  /** The act of the person who is signed in. */
+  /** Returns an act with this reason and the name of the signed-in user. */
   act(why: string | undefined): Act;
 }
 
-/** Answers one route: with the answer of its schema, or with a response of its own. */
+/** The handler of one route. It returns the body of the answer, or a complete response. */
 export type Handler<Name extends RouteName> = (
   question: CheckedQuestion<Name>,
   context: HandlerContext,

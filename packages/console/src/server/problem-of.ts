@@ -17,7 +17,10 @@ const kindsOfCodes: Readonly<Record<string, ProblemKind>> = {
   HOLDFAST_ASSEMBLY_STATE: 'does-not-fit',
 };
 
-/** The problem that an error is answered with. An error that nobody expects tells nothing of the inside. */
+/**
+ * Converts an error to the problem of the response. For an unexpected error, the response contains no
+ * internal details.
+ */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof z.ZodError) return badQuestion(error);

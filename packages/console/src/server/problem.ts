@@ -1,4 +1,4 @@
-/** The kinds of errors that the API answers, with their status and title. */
+/** The kinds of error responses of the API, each with its HTTP status and title. */
 const problems = {
   'bad-question': [400, 'The question is not understood.'],
   'sign-in': [401, 'Sign in first.'],
@@ -23,14 +23,14 @@ const problems = {
 export type ProblemKind = keyof typeof problems;
 
 export interface ProblemMembers {
-  /** The code of an error of ours, such as `HOLDFAST_OPTIONS`. */
+  /** The code of a Holdfast error, such as `HOLDFAST_OPTIONS`. */
   readonly code?: string | undefined;
-  /** What is wrong with single fields. */
+  /** The errors of single fields. */
   readonly issues?: readonly { readonly path: string; readonly message: string }[] | undefined;
   readonly [member: string]: unknown;
 }
 
-/** An error that the API answers. `detail` is one sentence that names the value. */
+/** An error response of the API. `detail` is one sentence that contains the wrong value. */
 export class Problem extends Error {
   readonly kind: ProblemKind;
   readonly members: ProblemMembers;
@@ -48,7 +48,7 @@ export class Problem extends Error {
     return problems[this.kind][0];
   }
 
-  /** The answer, as problem details (RFC 9457). */
+  /** Returns the response in the format "problem details" (RFC 9457). */
   toResponse(): Response {
     const [status, title] = problems[this.kind];
     const body = { type: `/problems/${this.kind}`, title, status, detail: this.message, ...this.members };
@@ -62,7 +62,7 @@ export class Problem extends Error {
   }
 }
 
-/** Every status with its kinds, for the OpenAPI document. */
+/** All kinds of problems with their status and title, for the OpenAPI document. */
 export function problemKinds(): {
   readonly kind: ProblemKind;
   readonly status: number;

@@ -6,11 +6,16 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 interface StaticFile {
   readonly type: string;
   readonly bytes: Buffer;
-  /** The compressed bytes by their encoding, made when they are first asked for: to make all of them takes a second. */
+  /**
+   * The compressed bytes by encoding. Each is created at its first request, because compressing all files
+   * takes a second.
+   */
   readonly encoded: Map<'br' | 'gzip', Buffer>;
   readonly isText: boolean;
   readonly etag: string;
-  /** The name of the file has a hash of its content: it never changes. */
+  /**
+   * True: the file name contains a hash of the content, so the file never changes and can be cached for ever.
+   */
   readonly isImmutable: boolean;
 }
 
@@ -26,7 +31,10 @@ const types: Readonly<Record<string, string>> = {
 
 const encodings = ['br', 'gzip'] as const;
 
-/** The files of a folder: read once, served from this table. No path of a request is ever joined to another. */
+/**
+ * Serves the files of a folder from memory. They are read once. The path of a request is only looked up in a
+ * table, so it cannot reach files outside of the folder.
+ */
 export class StaticFiles {
   readonly #files = new Map<string, StaticFile>();
 
@@ -51,7 +59,7 @@ export class StaticFiles {
     return this.#files.has(pathname);
   }
 
-  /** The file of this path; `undefined`: there is none. */
+  /** The response with the file of this path; `undefined`: there is no such file. */
   response(pathname: string, request: Request): Response | undefined {
     const file = this.#files.get(pathname);
     if (!file) return undefined;

@@ -1,23 +1,23 @@
-/** The states of one breaker over time: from when on it was in which state. */
+/** The states of one circuit breaker over time, each with the time at which it began. */
 type Strip = [from: number, state: string][];
 
 const keptMs = 9e5;
 const changesMax = 60;
-/** Breakers whose past is kept; the oldest are forgotten first. */
+/** The most circuit breakers whose states are kept. Above this number, the oldest is removed. */
 const stripsMax = 2000;
 
-/** A change of a breaker that was just seen. */
+/** A change of the state of a circuit breaker. */
 export interface BreakerChange {
   readonly name: string;
   readonly from: string | undefined;
   readonly to: string;
 }
 
-/** The last 15 minutes of every breaker, as the reports of processes tell them. */
+/** The states of all circuit breakers over the last 15 minutes, from the reports of processes. */
 export class BreakerStrips {
   readonly #strips = new Map<string, Strip>();
 
-  /** Returns a change, if the state is another one than before. */
+  /** Stores the state of a circuit breaker. Returns the change if the state is different from before. */
   put(name: string, state: string, since: number, now: number): BreakerChange | undefined {
     const strip = this.#strips.get(name) ?? [];
     const last = strip.at(-1);
@@ -30,7 +30,7 @@ export class BreakerStrips {
     return last && { name, from: last[1], to: state };
   }
 
-  /** All strips whose names begin so. */
+  /** Returns all strips whose names start with `prefix`, by the rest of the name. */
   of(prefix: string): Map<string, Strip> {
     const found = new Map<string, Strip>();
     for (const [name, strip] of this.#strips)

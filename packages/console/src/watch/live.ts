@@ -11,7 +11,7 @@ export interface LiveEvent {
 }
 
 export interface Reader {
-  /** Gets events; false: the reader is too slow, and gets figures only until it has caught up. */
+  /** Sends an event to the reader. Returns false if the reader is too slow; then the event is dropped. */
   send(event: LiveEvent): boolean;
   readonly window: WindowName;
 }
@@ -25,7 +25,7 @@ export interface LiveSettings {
   onError(error: unknown): void;
 }
 
-/** One line of the tail. */
+/** One line of the live log. */
 export interface TailLine {
   readonly at: number;
   readonly state: 'ok' | 'waiting' | 'retrying' | 'parked' | 'refused';
@@ -33,13 +33,13 @@ export interface TailLine {
   readonly link: string;
 }
 
-/** Events of the last 30 s are kept for readers that come back. */
+/** Events are kept for 30 s, for readers that reconnect. */
 const keptMs = 30_000;
 const keptMax = 500;
 const readersMax = 100;
 const linesPerLook = 25;
 
-/** Sends what changes to all readers. It is computed once, whoever reads. */
+/** Sends changes to all readers. They are computed once, and not for each reader. */
 export class Live {
   readonly #settings: LiveSettings;
   readonly #readers = new Set<Reader>();
@@ -62,7 +62,10 @@ export class Live {
     return this.#readers.size;
   }
 
-  /** Adds a reader, and sends what it has missed since `lastId`. Returns a function that removes it. */
+  /**
+   * Adds a reader, and sends the events after `lastId` that it has missed. Returns a function that removes
+   * the reader.
+   */
   add(reader: Reader, lastId: number | undefined): () => void {
     const { observer } = this.#settings;
     this.#readers.add(reader);
@@ -105,7 +108,7 @@ export class Live {
     }
   }
 
-  /** A word every second, so that the page knows that it is connected. */
+  /** Sends a ping every second, so that the page knows that it is connected. */
   #ping(): void {
     const { clock } = this.#settings;
     const ping = { id: this.#nextId - 1, type: 'ping', data: { at: clock.epochMs() } };
@@ -117,7 +120,9 @@ export class Live {
     return { window, overview: overviewOf(this.#settings.observer, snapshot, window, this.#settings.store) };
   }
 
-  /** What has happened since the last look: parked events, acts of people, breakers. */
+  /**
+   * Returns new lines since the last call: parked events, acts of people, and changes of circuit breakers.
+   */
   async #lines(snapshot: Snapshot): Promise<TailLine[]> {
     const { triage, audit } = this.#settings;
     const from = this.#seenAt;

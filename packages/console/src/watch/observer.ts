@@ -20,12 +20,12 @@ export interface ObservedTopic {
 export interface ObservedPolicy {
   readonly name: string;
   readonly states: readonly (PolicyState & { readonly process: string })[];
-  /** The past of breakers, by process and target. */
+  /** The states of circuit breakers over the last 15 minutes, by process and target. */
   readonly strips: ReadonlyMap<string, [from: number, state: string][]>;
   readonly controls: readonly ObservedControl[];
 }
 
-/** What the store said at one moment. All readers share it. */
+/** The state of the store at one point in time. All readers share it. */
 export interface Snapshot {
   /** Epoch ms by the store's clock. */
   readonly now: number;
@@ -38,9 +38,9 @@ export interface Snapshot {
   readonly parked: number;
   readonly operations: readonly Operation[];
   readonly needs: readonly Need[];
-  /** What was checked and found good. */
+  /** Sentences about checks with a good result. */
   readonly good: readonly string[];
-  /** Breakers that have changed since the last look. */
+  /** Circuit breakers that have changed since the last snapshot. */
   readonly changes: readonly BreakerChange[];
 }
 
@@ -54,14 +54,17 @@ export interface ObserverSettings {
   onError(error: unknown): void;
 }
 
-/** Reports come every 2 s, so looking more often shows nothing new. */
+/** The time between two snapshots. Processes report every 2 s, so more snapshots would show nothing new. */
 const everyMs = 2000;
-/** Without readers the store is asked this often, so that the past is known when somebody comes. */
+/** The time between two snapshots without readers. They fill the charts that the next reader sees. */
 const idleEveryMs = 10_000;
-/** A question counts as a reader for this long. */
+/** A request to the API counts as a reader for this long. */
 const readerMs = 30_000;
 
-/** Looks at the store on behalf of all readers, and remembers figures over time. Its cost does not grow with readers. */
+/**
+ * Polls the store once for all readers, and keeps figures over time. So its cost does not depend on the
+ * number of readers.
+ */
 export class Observer {
   readonly #settings: ObserverSettings;
   readonly #timer: Timer;
@@ -74,7 +77,7 @@ export class Observer {
   #askedAt = -Infinity;
   #error: unknown;
   #isStopped = false;
-  /** Since when the past is known, epoch ms by the store's clock. */
+  /** The time of the first snapshot, epoch ms by the store's clock. Figures before that are unknown. */
   since = 0;
 
   constructor(settings: ObserverSettings) {
@@ -85,7 +88,7 @@ export class Observer {
     ) as Record<SeriesName, Series>;
   }
 
-  /** The last snapshot. Only for code that runs after one was taken. */
+  /** The last snapshot. Use it only after the first snapshot was taken. */
   get latest(): Snapshot {
     return this.#snapshot!;
   }
@@ -99,14 +102,14 @@ export class Observer {
     this.#timer.clear();
   }
 
-  /** Calls `listener` with each snapshot. Returns a function that ends that. */
+  /** Calls `listener` with each new snapshot. Returns a function that removes the listener. */
   subscribe(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener);
     this.#plan();
     return () => this.#listeners.delete(listener);
   }
 
-  /** A snapshot that is at most 2 s old. Rejects if the store does not answer. */
+  /** Returns a snapshot that is at most about 2 s old. Rejects if the store does not answer. */
   async fleet(): Promise<Snapshot> {
     const { clock } = this.#settings;
     const isIdle = clock.now() - this.#askedAt > everyMs;
@@ -120,7 +123,7 @@ export class Observer {
     return this.fleet();
   }
 
-  /** Policies of all processes, by name. */
+  /** Returns the policies of all processes, sorted by name. */
   async policies(): Promise<{ readonly now: number; readonly policies: readonly ObservedPolicy[] }> {
     const { now, processes, controls } = await this.fleet();
     const states = new Map<string, (PolicyState & { readonly process: string })[]>();
@@ -138,7 +141,7 @@ export class Observer {
     return { now, policies: policies.sort((a, b) => (a.name < b.name ? -1 : 1)) };
   }
 
-  /** The time of the store. */
+  /** Returns the current time by the store's clock. */
   async now(): Promise<number> {
     const { now } = await this.fleet();
     return Math.max(now, this.#storeTime());
@@ -148,12 +151,12 @@ export class Observer {
     return this.#series[name];
   }
 
-  /** Something was changed here: the next look comes soon. */
+  /** Call this after a change by this console: the next snapshot is then taken after 50 ms. */
   changed(): void {
     this.#timer.setIn(50);
   }
 
-  /** Looks now. */
+  /** Takes a snapshot now. Concurrent calls share it. */
   refresh(): Promise<Snapshot> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -170,7 +173,7 @@ export class Observer {
     if (!this.#timer.isSet || this.#timer.at > clock.now() + ms) this.#timer.setIn(ms);
   }
 
-  /** What the store's clock shows now, from the last answer and the time since. */
+  /** How far the store's clock is ahead of the local clock, in ms, measured at the last snapshot. */
   #offset = 0;
   #storeTime(): number {
     return this.#settings.clock.epochMs() + this.#offset;
@@ -256,12 +259,12 @@ export class Observer {
   }
 }
 
-/** A process as a person knows it: `checkout@web-1 (4711)`. */
+/** The name of a process for people: `checkout@web-1 (4711)`. */
 function nameOf({ service, host, pid }: PresentProcess): string {
   return `${service}@${host} (${pid})`;
 }
 
-/** The breakers of all processes. */
+/** The states of all circuit breakers of all processes. */
 export function breakersOf(processes: readonly PresentProcess[]): { readonly breaker: string }[] {
   return processes.flatMap((process) =>
     (process.policies as readonly PolicyState[]).flatMap(({ targets }) =>

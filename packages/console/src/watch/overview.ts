@@ -16,7 +16,7 @@ const windowWords: Readonly<Record<WindowName, string>> = {
   '24h': '24 hours',
 };
 
-/** At most this many things are shown: a list of twenty says nothing at 3 a.m. */
+/** The most problems that are shown. A longer list would hide the important ones. */
 const needsMax = 5;
 
 export interface StoreInfo {
@@ -25,7 +25,7 @@ export interface StoreInfo {
   readonly durability: string;
 }
 
-/** Is anything wrong, and what is to be done? */
+/** Builds the overview. It answers: is anything wrong, and what must be done? */
 export function overviewOf(
   observer: Observer,
   snapshot: Snapshot,

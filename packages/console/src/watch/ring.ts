@@ -1,16 +1,19 @@
 export type WindowName = '15m' | '1h' | '24h';
 
-/** Every window has this many points. */
+/** The number of points of every time window. */
 const pointsMax = 180;
 
 const windowMs: Readonly<Record<WindowName, number>> = { '15m': 9e5, '1h': 36e5, '24h': 864e5 };
 
-/** The time between two points of a window. */
+/** The time between two points of a time window. */
 export function stepMs(window: WindowName): number {
   return windowMs[window] / pointsMax;
 }
 
-/** Points of one figure over one window. The oldest are overwritten; times without a value are null. */
+/**
+ * The values of one figure over one time window. The oldest values are overwritten. A time without a value is
+ * null.
+ */
 class Ring {
   readonly #values = new Float64Array(pointsMax).fill(Number.NaN);
   readonly #stepMs: number;
@@ -20,7 +23,9 @@ class Ring {
     this.#stepMs = everyMs;
   }
 
-  /** A gauge keeps the latest value of a step; a count adds up. */
+  /**
+   * Stores a value. With `adds`, values of the same step are added up. Otherwise the latest value is kept.
+   */
   put(now: number, value: number, adds: boolean): void {
     const place = Math.floor(now / this.#stepMs);
     if (this.#last >= 0 && place - this.#last < pointsMax)
@@ -43,12 +48,12 @@ class Ring {
   }
 }
 
-/** A figure over all three windows. */
+/** The values of one figure over all three time windows. */
 export class Series {
   readonly #rings: Readonly<Record<WindowName, Ring>>;
   readonly #adds: boolean;
 
-  /** `adds`: the values of one step are counts, and add up. */
+  /** `adds`: the values are counts, and values of the same step are added up. */
   constructor(adds: boolean) {
     this.#adds = adds;
     const ring = (window: WindowName) => new Ring(stepMs(window));

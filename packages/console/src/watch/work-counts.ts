@@ -1,13 +1,15 @@
 import type { ConsumerState } from '@holdfast/events';
 import type { PolicyState } from 'holdfast';
 
-/** What became of work between two looks. Each piece of work counts once, whatever its attempts. */
+/**
+ * The results of work between two snapshots. Each call or event counts once, however many attempts it had.
+ */
 export interface WorkCounts {
   readonly work: number;
   readonly okAtOnce: number;
   readonly okAfterRetry: number;
   readonly parked: number;
-  /** Not sent at all: a breaker, a limit or a full queue refused it. */
+  /** Calls that were not sent, because a circuit breaker, a limit or a full queue refused them. */
   readonly refused: number;
   readonly attempts: number;
   readonly retries: number;
@@ -25,7 +27,7 @@ export const workNames = [
 
 const refusals = ['breaker_open', 'bulkhead_full', 'rate_limited', 'limiter_full', 'throttled', 'shed'];
 
-/** The counters of one process: events of its consumers, or calls of its policies if it consumes nothing. */
+/** The counters of one process: events of its consumers, or calls of its policies if it has no consumers. */
 export function countsOf(policies: readonly PolicyState[], consumers: readonly ConsumerState[]): WorkCounts {
   return consumers.length > 0 ? consumed(consumers) : called(policies);
 }
@@ -64,7 +66,10 @@ function called(policies: readonly PolicyState[]): WorkCounts {
   };
 }
 
-/** Adds up what has happened in all processes since the last look. A process that is new counts from now on. */
+/**
+ * Adds up the work of all processes since the last snapshot. A new process is counted from its second
+ * snapshot on.
+ */
 export class WorkMeter {
   #known = new Map<string, WorkCounts>();
 

@@ -1,5 +1,6 @@
 /**
- * Like version 1, but the counts have the time of counting, and new functions answer questions about waiting events.
+ * Like version 1, but `counts` also returns the time of counting, and new functions list and count waiting
+ * events.
  */
 export const inspection = `
 DROP FUNCTION counts;

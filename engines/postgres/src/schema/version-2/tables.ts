@@ -1,5 +1,6 @@
 /**
- * Tables for a console and for a fleet of processes: operations of every kind, the audit log, presence, stored counts.
+ * Tables for the console and for many processes: operations on parked events, the audit log, and reports of
+ * processes.
  */
 export const tables = `
 -- Operations. A change walks over the events in the order of parked_at and id; position_at and position_id are the last event it has seen.

@@ -1,6 +1,9 @@
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off`;
 
-/** What comes to assemblies from outside. Each of them counts up the revision, under the lock of the assembly. */
+/**
+ * Changes to assemblies from outside, such as signals. Each one locks the assembly and increases its
+ * revision.
+ */
 export const changing = `
 -- Assemblies are locked in the order of their ids, so that two batches never wait for each other.
 CREATE FUNCTION signal_assemblies(targets text[], ids text[], names text[], payloads text[], bytes bytea[]) RETURNS text[]

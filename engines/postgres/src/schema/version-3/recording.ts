@@ -1,4 +1,7 @@
-/** Plans must not depend on statistics: tables are read by index only. Arguments may be joined by hash. */
+/**
+ * Query plans must not depend on statistics, so tables are read by index only. Hash joins are allowed for
+ * arguments.
+ */
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
   SET enable_mergejoin = off`;
 

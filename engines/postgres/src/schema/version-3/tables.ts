@@ -1,6 +1,7 @@
 /**
- * The tables of the journal: assemblies, their steps and signals, who has them, and when they are due. A payload is a text
- * or, in the column `…_bytes`, bytes behind one byte that says what they are: see `journal-payload.ts`.
+ * The tables of the journal: assemblies (durable workflows), their steps and signals, their leases and due
+ * times. A payload is a text, or bytes in the column `…_bytes`. The first of these bytes says what they are:
+ * see `journal-payload.ts`.
  */
 export const tables = `
 CREATE TABLE assembly_program (

@@ -1,6 +1,7 @@
 /**
- * Operators' controls. KEYS[1]: a hash with `version` and the controls by their id; each is "since until version", a line
- * break and JSON. KEYS[2]: the ids by the time at which they end.
+ * The common part of the scripts for operators' controls. KEYS[1]: a hash with `version`, and with the
+ * controls by id. A control is the text "since until version", a line break and JSON. KEYS[2]: a sorted set
+ * of the ids by their end time.
  */
 const common = `
 local time = redis.call('TIME')
@@ -17,11 +18,14 @@ end
 export const version: string = `${common}
 return tonumber(redis.call('HGET', KEYS[1], 'version')) or 0`;
 
-/** Returns now and the whole hash. */
+/** Returns the current time and the whole hash. */
 export const active: string = `${common}
 return {whole(math.floor(now)), redis.call('HGETALL', KEYS[1])}`;
 
-/** ARGV: id, JSON, ms ('' for ever), the most controls. Returns what was stored; nothing, if there are too many. */
+/**
+ * Stores a control. ARGV: id, JSON, duration in ms ('' for ever), the largest number of controls. Returns the
+ * stored text, or null if there are too many controls.
+ */
 export const impose: string = `${common}
 local id, control, ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local field = 'control:' .. id
@@ -34,7 +38,7 @@ redis.call('ZREM', KEYS[2], id)
 if ms then redis.call('ZADD', KEYS[2], ends, id) end
 return stored`;
 
-/** ARGV: id. Returns 1, or 0 if there is no such control. */
+/** Removes a control. ARGV: its id. Returns 1, or 0 if there is no such control. */
 export const lift: string = `${common}
 redis.call('ZREM', KEYS[2], ARGV[1])
 if redis.call('HDEL', KEYS[1], 'control:' .. ARGV[1]) == 0 then return 0 end

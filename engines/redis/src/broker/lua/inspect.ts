@@ -9,7 +9,11 @@ end
 local function size(queue) return redis.call('ZCARD', base .. queue) end
 `;
 
-/** Counts events: now, ready, delayed, behind, held, leased, suspect, blocking, and when the first is due ('' for none). */
+/**
+ * Counts events. Returns the time, then the numbers of ready events, delayed events, events that wait for an
+ * earlier event of their key, events in quarantine, leased events, suspects and parked events that block
+ * their key, and the due time of the first event ('' for none).
+ */
 export const counts: string = `${topic}${queues}
 if not ordering then return false end
 expire()
@@ -30,7 +34,7 @@ local delayed = size(':first') + size(':retry') - waited
 local rest = {size(':behind'), held, size(':leased'), size(':suspects'), size(':blocking')}
 return {whole(math.floor(now)), ready + waited, delayed, rest[1], rest[2], rest[3], rest[4], rest[5], first_due}`;
 
-/** Counts events by the time until they are due. ARGV: the bounds, in ms. */
+/** Counts events by the time until they are due. ARGV: the upper bounds of the ranges, in ms from now. */
 export const due: string = `${topic}${queues}
 if not ordering then return false end
 expire()
@@ -49,8 +53,8 @@ end
 return answers`;
 
 /**
- * Lists events in the order of publication. ARGV: the sequence number after which the list begins, and how many are read.
- * Returns now, and per event: member, state, due, owner, body, tries.
+ * Lists events in the order of publication. ARGV: the sequence number after which the list starts, and how
+ * many events to read. Returns the time, and for each event: member, state, due time, owner, body, attempts.
  */
 const list = `
 local leased = {}
@@ -92,7 +96,10 @@ local found = redis.call('ZRANGEBYSCORE', base .. ':order', '(' .. ARGV[1], '+in
 for i = 1, #found, 2 do members[#members + 1] = member_of(found[i + 1], found[i]) end
 return describe(members)`;
 
-/** Like `published`, in the order in which events are due. ARGV: due time and member after which the list begins, and how many. */
+/**
+ * Like `published`, but in the order of due times. ARGV: the due time and the member after which the list
+ * starts, and how many events to read.
+ */
 export const byDueTime: string = `${topic}${queues}${list}
 if not ordering then return false end
 expire()
@@ -136,7 +143,10 @@ local function known_member(id)
 end
 `;
 
-/** Makes delayed events due now. ARGV: 1 to only tell which are delayed, then the ids. Returns 1 or 0 for each. */
+/**
+ * Makes delayed events due now. ARGV: 1 to change nothing, then the ids. Returns 1 for each event that is
+ * delayed, and 0 for each other event.
+ */
 export const retryNow: string = `${topic}${queues}${memberOf}
 if not ordering then return false end
 expire()
@@ -155,7 +165,10 @@ end
 if ARGV[1] == '0' then ring() end
 return answers`;
 
-/** Lets keys flow past parked events. ARGV: 1 to only tell which block a key, then the ids. Returns 1 or 0 for each. */
+/**
+ * Removes parked events from their keys, so that later events of these keys can run. ARGV: 1 to change
+ * nothing, then the ids. Returns 1 for each event that blocks a key, and 0 for each other event.
+ */
 export const unblock: string = `${topic}${memberOf}
 if not ordering then return false end
 local answers = {}

@@ -1,6 +1,9 @@
 import { topic } from './topic.ts';
 
-/** Reads the copy of the operators' controls that a topic has: p(ause), r(etries paused), t(enants), k(eys), each with its end. */
+/**
+ * Reads the topic's copy of the operators' controls. Fields: p (pause), r (pause of retries), t and k
+ * (quarantined tenants and keys), each with the time at which it ends.
+ */
 const controls = `
 local held_back = redis.call('GET', base .. ':controls')
 held_back = held_back and cjson.decode(held_back) or {}
@@ -39,8 +42,9 @@ end
 `;
 
 /**
- * Leases due events. ARGV: owner, limit, lease ms, bytesMax ('' for none), runMax, share of retries ('' for none), 1 for a
- * suspect, and a number that differs for each request of the owner: a request that arrives twice gets the same answer.
+ * Leases due events. ARGV: owner, limit, lease ms, bytesMax ('' for none), runMax, share of retries ('' for
+ * none), 1 to lease a suspect, and a request number. If a request arrives twice with the same number, it gets
+ * the same answer twice.
  */
 export const lease: string = `${topic}${controls}
 if not ordering then return false end
@@ -245,7 +249,10 @@ redis.call('HSET', base .. ':last:' .. owner, 'request', request, 'number', numb
 redis.call('PEXPIRE', base .. ':last:' .. owner, 60000)
 return answer(number, list, bodies)`;
 
-/** Makes leases end later. ARGV: ms, then the leases. Returns 1 or 0 for each. */
+/**
+ * Extends leases. ARGV: the new duration in ms from now, then the leases. Returns 1, or 0 if the lease is
+ * lost, for each.
+ */
 export const extend: string = `${topic}
 local ends = whole(math.ceil(now + tonumber(ARGV[1])))
 local leases = {}
@@ -263,7 +270,10 @@ end
 call_chunked('ZADD', base .. ':leased', kept)
 return answers`;
 
-/** Gives a topic a copy of its controls. ARGV: their version, and JSON ('' for none). An older version changes nothing. */
+/**
+ * Stores the topic's copy of its controls. ARGV: the version of the controls, and JSON ('' for none). If the
+ * topic already has this version or a newer one, nothing changes.
+ */
 export const copyControls: string = `${topic}
 if not ordering or (tonumber(redis.call('HGET', base, 'controls')) or 0) >= tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', base, 'controls', ARGV[1])

@@ -1,8 +1,9 @@
 import { topic } from './topic.ts';
 
 /**
- * Stores events. ARGV per event: id, body, and '' or JSON: d(elay ms) or a(t, epoch ms), r(eplay), t(ries), f(ree: holds no key),
- * b(locking). Returns the positions of the duplicates; nothing, if there is no such topic.
+ * Stores events. ARGV per event: id, body, and '' or JSON with the fields d (delay in ms) or a (due time,
+ * epoch ms), r (replay), t (attempts), f (later events of its key need not wait for it), b (it is parked and
+ * blocks its key). Returns the positions of the duplicates, or null if there is no such topic.
  */
 export const publish: string = `${topic}
 if not ordering then return false end
@@ -76,7 +77,10 @@ call_chunked('RPUSH', base .. ':fresh', fresh)
 ring()
 return duplicates`;
 
-/** Declares a topic. ARGV: ordering ('' keeps it). Returns the ordering, and '' or why it cannot change. */
+/**
+ * Declares a topic. ARGV: ordering ('' keeps it). Returns the ordering, and 1 if it cannot change because of
+ * stored events.
+ */
 export const declare: string = `${topic}
 local wanted = ARGV[1]
 if wanted == '' then wanted = ordering or 'none' end

@@ -1,12 +1,14 @@
 import { topic } from './topic.ts';
 
 /**
- * Settles leased events. KEYS: the topic and its dead-letter topic. ARGV: 1 if replayed events must be resolved elsewhere first,
- * ms for which marks are kept, the number of acknowledgements, their leases, the number of marks, per mark the position of its
- * settlement and its key, and per other settlement: lease, kind, delay ms, error, story, flag, diagnosis.
+ * Settles leased events. KEYS: the topic and its dead-letter topic. ARGV, in this order: 1 if the result of a
+ * replayed event must first be written to the store; how long marks are kept, in ms (a mark records that a
+ * handler has handled an event); the number of acknowledgements, and their leases; the number of marks, and
+ * for each mark the position of its settlement and its Redis key; and for each other settlement: lease, kind,
+ * delay ms, error, story, flag, diagnosis.
  *
- * Returns for each settlement 1 (took), 0 (lease lost) or, if something must be written elsewhere first, the event: body, tries and
- * replay. Such an event stays leased for 30 s at least.
+ * Returns for each settlement 1 (done), 0 (lease lost), or the event (body, attempts, replay) if it must
+ * first be written to the store or to another topic. Such an event stays leased for at least 30 s.
  */
 export const settle: string = `${topic}
 local resolves, keep_marks = ARGV[1] == '1', ARGV[2]

@@ -1,14 +1,18 @@
 /**
- * What the scripts of a topic share. `KEYS[1]` is the hash of the topic itself; its other keys begin with that name, so that
- * all of them are in one slot of a cluster.
+ * The common part of all scripts of a topic. `KEYS[1]` is a hash with the settings of the topic. All other
+ * Redis keys of the topic start with that name, so they are in the same cluster slot.
  *
- * An event that was due at once and was never leased is in the list `:fresh`. Another event that is not leased is in exactly one of
- * these sorted sets, by the time at which it is due: `:first` (never failed), `:retry`, `:suspects`, `:behind` (waits for an earlier event of its key) and `:held:…` (in quarantine). A leased event is in
- * `:leased`, by the end of its lease, and a parked event that blocks its key in `:blocking`. Their members begin with the
- * sequence number, so that events that are due in the same millisecond keep their order.
+ * An event that was due when it was published, and was never leased, is in the list `:fresh`. Any other event
+ * that is not leased is in one of these sorted sets, by due time: `:first` (never failed), `:retry`,
+ * `:suspects` (its lease expired), `:behind` (it waits for an earlier event of its key) or `:held:…` (it is
+ * in quarantine). A leased event is in `:leased`, by the end of its lease. A parked event that blocks its key
+ * is in `:blocking`. Members start with the sequence number, so that events with the same due time keep their
+ * order.
  *
- * A sequence number is the time of the publish, in 1024ths of a millisecond; it grows with every event. `:order` has that of every id, `:events` the event, `:tries` its attempts (only after the first),
- * `:replays` its replay, `:keys` the key that it holds, and `:key:<key>` all events that hold a key, in their order.
+ * A sequence number is the time of the publish in 1024ths of a millisecond, and increases with every event.
+ * `:order` maps ids to sequence numbers. By id, `:events` has the event, `:tries` its attempts (after the
+ * first one), `:replays` its replay, and `:keys` the key that it keeps in order. `:key:<key>` has all events
+ * of that key, in their order.
  */
 export const topic = `
 local time = redis.call('TIME')
