@@ -24,7 +24,7 @@ export const suite: Suite = {
     return results;
   },
   notes: [
-    'events/s of processor time of the consuming process, and on the wall from the first event on. Events of 1 kB are published',
+    'events/s of processor time of the consuming process (RabbitMQ: and of the server), and on the wall from the first event on. Events of 1 kB are published',
     'before, which is not measured. Each is given to an async handler that does nothing, at most 100 at a time.',
     'floor: the same client without us, acknowledging in batches: the stream of @platformatic/kafka with a commit for 1,000; amqplib with an',
     'ack for 100; ReceiveMessage and DeleteMessageBatch, eight at a time; consume and ackAck of NATS, 100 at once; XREADGROUP, XACK and XDEL of 500.',

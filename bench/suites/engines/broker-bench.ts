@@ -6,6 +6,7 @@ import type { Engine } from '@holdfast/contracts';
 import { openSqlite } from '@holdfast/sqlite';
 import type { ServiceName } from '../../../scripts/services/catalog.ts';
 import { startOwn } from '../../../scripts/services/start-service.ts';
+import { cpuNsOf, processTree } from '../../processor-time.ts';
 import type { Contestant, EventCase } from '../events/event-case.ts';
 import { type Drain, emptying } from './drain.ts';
 import { type OurLoad, ours } from './ours.ts';
@@ -14,8 +15,10 @@ import { type OurLoad, ours } from './ours.ts';
 export interface BrokerBench {
   readonly service: ServiceName;
   readonly settings?: Readonly<Record<string, string>>;
-  /** Events of a round. */
+  /** Events of a round: so many that what the compiler learns in it does not count. */
   readonly events: number;
+  /** The processor time of the server counts, too: how a consumer acknowledges is paid for there. */
+  readonly countsServer?: boolean;
   open(url: string, store?: Engine): Engine;
   /** A consumer of the same client without us. */
   bare(url: string, topic: string): Promise<Drain>;
@@ -33,13 +36,13 @@ export function casesOf(name: string, bench: BrokerBench): readonly EventCase[] 
       case: `${name} process`,
       bars: [{ toFloorMin: 0.5 }],
       contestants: () =>
-        onServer(bench, async (url) => {
+        onServer(bench, async (url, serverNs) => {
           const field: Record<string, Contestant> = {
-            floor: emptying(await bare(url, 'bare'), count),
-            ours: await ours(() => open(url), 'ours', { count }),
+            floor: emptying(await bare(url, 'bare'), count, serverNs),
+            ours: await ours(() => open(url), 'ours', { count, serverNs }),
           };
           for (const [peer, open] of Object.entries(peers))
-            field[peer] = emptying(await open(url, 'peer'), count);
+            field[peer] = emptying(await open(url, 'peer'), count, serverNs);
           return field;
         }),
     },
@@ -47,18 +50,18 @@ export function casesOf(name: string, bench: BrokerBench): readonly EventCase[] 
       ...rate,
       case: `${name} process, with a ledger`,
       contestants: () =>
-        onServer(bench, async (url) => ({
-          floor: emptying(await bare(url, 'bare'), count),
-          ours: await besideStore(bench, url, { count, isMarked: true }),
+        onServer(bench, async (url, serverNs) => ({
+          floor: emptying(await bare(url, 'bare'), count, serverNs),
+          ours: await besideStore(bench, url, { count, serverNs, isMarked: true }),
         })),
     },
     {
       ...rate,
       case: `${name} process, 1 % retried`,
       contestants: () =>
-        onServer(bench, async (url) => ({
-          floor: await ours(() => open(url), 'calm', { count }),
-          ours: await ours(() => open(url), 'failing', { count, failsOneIn: 100 }),
+        onServer(bench, async (url, serverNs) => ({
+          floor: await ours(() => open(url), 'calm', { count, serverNs }),
+          ours: await ours(() => open(url), 'failing', { count, serverNs, failsOneIn: 100 }),
         })),
     },
   ];
@@ -81,13 +84,15 @@ async function besideStore({ open }: BrokerBench, url: string, load: OurLoad): P
 
 /** A server for one case: other load on it would falsify the figures. It ends with the last contestant. */
 async function onServer(
-  { service, settings = {} }: BrokerBench,
-  contestants: (url: string) => Promise<Record<string, Contestant>>,
+  { service, settings = {}, countsServer = false }: BrokerBench,
+  contestants: (url: string, serverNs: () => number) => Promise<Record<string, Contestant>>,
 ): Promise<Record<string, Contestant>> {
   const server = await startOwn(service, { settings, isMeasured: true });
   if (server.missing !== undefined) throw new Error(server.missing);
-  const field = await contestants(server.url);
-  // A consumer needs some 60,000 events until its code is compiled.
+  const processes = countsServer ? processTree(server.pid) : [];
+  const serverNs = () => processes.reduce((sum, pid) => sum + cpuNsOf(pid), 0);
+  const field = await contestants(server.url, serverNs);
+  // A consumer needs some 100,000 events until its code is compiled.
   for (let round = 0; round < warmUpRounds; round++)
     for (const { round: warmUp } of Object.values(field)) await warmUp();
   let open = Object.keys(field).length;

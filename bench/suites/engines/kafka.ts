@@ -10,7 +10,7 @@ const commitEvery = 1000;
 
 export const kafkaBench: BrokerBench = {
   service: 'kafka',
-  events: 20_000,
+  events: 100_000,
   open: (url, store) => openKafka({ ...optionsFor(url), ...(store && { store }) }),
   bare,
   peers: { kafkajs },

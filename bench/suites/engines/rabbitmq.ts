@@ -10,7 +10,8 @@ const ackEvery = 100;
 
 export const rabbitmqBench: BrokerBench = {
   service: 'rabbitmq',
-  events: 10_000,
+  events: 60_000,
+  countsServer: true,
   open: (url, store) => openRabbitmq({ url, ...(store && { store }) }),
   bare,
   peers: { 'rabbitmq-client': rabbitmqClient },

@@ -8,7 +8,7 @@ const readMax = 500;
 
 export const redisBench: BrokerBench = {
   service: 'redis',
-  events: 20_000,
+  events: 100_000,
   open: (url, store) => openRedis({ url, ...(store && { store }) }),
   bare,
   peers: { BullMQ: bullmq },

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '../../../scripts/services/free-port.ts';
+import { cpuNsOf } from '../../processor-time.ts';
 import type { ProxyJob } from '../gateway-proxy-process.ts';
 import { natives } from './native-proxies.ts';
 import { coreWords } from './processors.ts';
@@ -75,14 +75,6 @@ function contestant(name: string, child: ChildProcess, port: number): Contestant
     cpuNs: () => cpuNsOf(child.pid!),
     [Symbol.dispose]: () => void child.kill('SIGKILL'),
   };
-}
-
-/** `schedstat` begins with the time on the processor in ns. */
-function cpuNsOf(pid: number): number {
-  const folder = `/proc/${pid}/task`;
-  return readdirSync(folder)
-    .map((thread) => Number(readFileSync(`${folder}/${thread}/schedstat`, 'utf8').split(' ')[0]))
-    .reduce((sum, ns) => sum + ns, 0);
 }
 
 function isListening(port: number): Promise<boolean> {

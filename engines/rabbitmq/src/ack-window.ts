@@ -35,14 +35,23 @@ export class AckWindow<Delivery> {
    * in the window is ignored: the server closes a channel that acknowledges a delivery twice.
    */
   settle(tags: readonly number[]): { readonly upTo: number | undefined; readonly single: number[] } {
-    const settled = new Set(tags.filter((tag) => this.#open.has(tag)));
     let upTo: number | undefined;
+    let count = 0;
+    // Events are usually settled in the order of their delivery: then no set is needed.
     for (const tag of this.#open.keys()) {
-      if (!settled.has(tag)) break;
+      if (tags[count] !== tag) break;
+      this.#open.delete(tag);
+      upTo = tag;
+      count += 1;
+    }
+    if (count === tags.length) return { upTo, single: [] };
+    const settled = new Set(tags.slice(count).filter((tag) => this.#open.has(tag)));
+    for (const tag of this.#open.keys()) {
+      if (!settled.delete(tag)) break;
+      this.#open.delete(tag);
       upTo = tag;
     }
     for (const tag of settled) this.#open.delete(tag);
-    const single = [...settled].filter((tag) => upTo === undefined || tag > upTo);
-    return { upTo, single };
+    return { upTo, single: [...settled] };
   }
 }

@@ -63,26 +63,31 @@ export function encodeHeaders(given: Headers): Record<string, string> {
  */
 export function decodeHeaders(properties: Partial<MessageProperties>): Record<string, string> {
   const headers: Record<string, string> = {};
-  const put = (name: string, value: string) =>
-    Object.defineProperty(headers, name, { value, enumerable: true, configurable: true, writable: true });
-  for (const [name, value] of Object.entries(properties.headers ?? {}))
-    if (!serverHeaders.has(name) && name !== oddHeaders) put(name, textOf(value));
-  for (const [name, value] of Object.entries(oddOf(properties.headers?.[oddHeaders])))
-    put(name, textOf(value));
-  const { type, correlationId, contentType, contentEncoding } = properties;
-  for (const [name, value] of Object.entries({
-    'event-type': type,
-    'correlation-id': correlationId,
-    'content-type': contentType,
-    'content-encoding': contentEncoding,
-  }))
-    if (typeof value === 'string' && value !== '' && headers[name] === undefined) put(name, value);
+  const given = properties.headers ?? {};
+  for (const name in given)
+    if (!serverHeaders.has(name) && name !== oddHeaders) put(headers, name, textOf(given[name]));
+  if (given[oddHeaders] !== undefined)
+    for (const [name, value] of Object.entries(oddOf(given[oddHeaders]))) put(headers, name, textOf(value));
+  putProperty(headers, 'event-type', properties.type);
+  putProperty(headers, 'correlation-id', properties.correlationId);
+  putProperty(headers, 'content-type', properties.contentType);
+  putProperty(headers, 'content-encoding', properties.contentEncoding);
   return headers;
+}
+
+function put(headers: Record<string, string>, name: string, value: string): void {
+  // An assignment to `__proto__` would change the prototype instead of adding a header.
+  if (name !== '__proto__') headers[name] = value;
+  else Object.defineProperty(headers, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function putProperty(headers: Record<string, string>, name: string, value: unknown): void {
+  if (typeof value === 'string' && value !== '' && headers[name] === undefined) headers[name] = value;
 }
 
 function oddOf(value: unknown): object {
   try {
-    const odd = JSON.parse(String(value ?? '{}'));
+    const odd = JSON.parse(String(value));
     return typeof odd === 'object' && odd !== null ? odd : {};
   } catch {
     return {};

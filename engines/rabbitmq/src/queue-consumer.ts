@@ -30,6 +30,8 @@ const quietMs = 20;
 const waitingMs = 150;
 /** A consumer without credit is cancelled after this time. Usually new credit comes earlier. */
 const lingerMs = 500;
+/** If the server may send this many messages more, the consumer is kept, even if there is credit for more. */
+const roomMin = 64;
 /** The largest prefetch count that AMQP allows. */
 const prefetchLimit = 65_535;
 
@@ -42,7 +44,7 @@ export class QueueConsumer implements Intake {
   readonly #settings: ConsumerSettings;
   readonly #linger: Timer;
   #held: HeldChannel | undefined;
-  #active: { readonly tag: string; readonly prefetch: number; unsettled: number } | undefined;
+  #active: { readonly tag: string; readonly prefetch: number } | undefined;
   #credit = 0;
   #isClosed = false;
   #isOrdered = false;
@@ -115,10 +117,7 @@ export class QueueConsumer implements Intake {
   }
 
   /** Call this after deliveries were acknowledged. */
-  settled(handles: readonly RabbitmqHandle[]): void {
-    for (const { message, held } of handles)
-      if (held === this.#held && message.fields.consumerTag === this.#active?.tag)
-        this.#active.unsettled -= 1;
+  settled(): void {
     void this.#returnInOrder();
   }
 
@@ -188,8 +187,11 @@ export class QueueConsumer implements Intake {
       await this.#begin(held);
       return true;
     }
-    const room = active.prefetch - active.unsettled;
-    const isFit = room >= this.#credit / 2 && room <= 4 * this.#credit + 64;
+    const unsettled = held.window.size;
+    const room = active.prefetch - unsettled;
+    // The credit changes with each lease. If room had to equal it, a new consumer would be started for every thousand events.
+    const isFit =
+      room >= Math.min(this.#credit, roomMin) && active.prefetch <= 4 * (unsettled + this.#credit) + roomMin;
     const isLargest = active.prefetch === this.#prefetch(held);
     if (this.#isOrdered || isFit || isLargest) return false;
     await this.#end(held, active.tag);
@@ -218,7 +220,7 @@ export class QueueConsumer implements Intake {
     const { session, queue } = this.#settings;
     const prefetch = this.#prefetch(held);
     const consumerTag = `holdfast-${++this.#tags}`;
-    this.#active = { tag: consumerTag, prefetch, unsettled: 0 };
+    this.#active = { tag: consumerTag, prefetch };
     const begin = async () => {
       await held.channel.prefetch(prefetch);
       await held.channel.consume(queue, (message) => this.#onMessage(held, message), { consumerTag });
@@ -243,9 +245,8 @@ export class QueueConsumer implements Intake {
     if (message === null) return void held.close();
     const handle = { held, message };
     held.window.add(message.fields.deliveryTag, handle);
-    if (this.#active?.tag === message.fields.consumerTag) this.#active.unsettled += 1;
-    // Messages that arrive together are passed on in one call of `#handOver`.
-    if (this.#arrived.push(handle) === 1) queueMicrotask(() => this.#handOver());
+    // Messages that arrive in the same turn of the event loop are passed on in one call of `#handOver`.
+    if (this.#arrived.push(handle) === 1) setImmediate(() => this.#handOver());
   }
 
   #handOver(): void {

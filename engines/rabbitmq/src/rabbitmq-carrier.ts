@@ -67,7 +67,7 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
     };
   }
 
-  function arrivalOf(topic: string, handle: RabbitmqHandle): Arrival<RabbitmqHandle> {
+  function arrivalOf(topic: string, handle: RabbitmqHandle, askedAt: number): Arrival<RabbitmqHandle> {
     const { content, properties } = handle.message;
     const { timestamp } = properties;
     return {
@@ -80,22 +80,29 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
       payload: content,
       key: undefined,
       at: typeof timestamp === 'number' && timestamp > 0 ? timestamp * 1000 : clock.epochMs(),
-      askedAt: clock.now(),
+      askedAt,
     };
   }
 
   async function done(handles: readonly RabbitmqHandle[]): Promise<boolean[]> {
+    const [first] = handles;
+    if (first && handles.every(({ held }) => held === first.held)) {
+      const isTaken = await ack(first.held, handles);
+      return handles.map(() => isTaken);
+    }
     const byChannel = Map.groupBy(handles, ({ held }) => held);
     const answers = new Map(
       await Promise.all(
-        Array.from(byChannel, async ([held, some]) => {
-          const isTaken = await held.ack(some);
-          consumerOf.get(held)?.settled(some);
-          return [held, isTaken] as const;
-        }),
+        Array.from(byChannel, async ([held, some]) => [held, await ack(held, some)] as const),
       ),
     );
     return handles.map(({ held }) => answers.get(held)!);
+  }
+
+  async function ack(held: HeldChannel, handles: readonly RabbitmqHandle[]): Promise<boolean> {
+    const isTaken = await held.ack(handles);
+    consumerOf.get(held)?.settled();
+    return isTaken;
   }
 
   /**
@@ -158,11 +165,15 @@ export function rabbitmqCarrier(settings: RabbitmqCarrierSettings): Carrier<Rabb
         isOrdered: async () => queue === 'hot' && (await topology.orderingOf(topic)) === 'key',
         restore: () => topology.restore(topic),
         arrived(handles) {
+          let latest: HeldChannel | undefined;
           for (const { held } of handles) {
+            if (held === latest) continue;
+            latest = held;
             consumerOf.set(held, consumer);
             topicOf.set(held, topic);
           }
-          listener.arrived(handles.map((handle) => arrivalOf(topic, handle)));
+          const now = clock.now();
+          listener.arrived(handles.map((handle) => arrivalOf(topic, handle, now)));
         },
         lost: (handles) => listener.lost(handles),
       });

@@ -101,7 +101,7 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
  * its default, for example 0 or `undefined`.
  */
 export function fromWire(wire: Headers): WireState {
-  const headers = Object.fromEntries(Object.entries(wire).filter(([name]) => !reservedHeaders.has(name)));
+  const headers = ownHeaders(wire);
   const lastError = readJson<ErrorNote>(wire[names.lastError], isErrorNote);
   const story = readJson<AttemptRecord[]>(wire[names.story], Array.isArray) ?? [];
   const stop = wire[names.stop];
@@ -140,14 +140,28 @@ export function fromWire(wire: Headers): WireState {
   };
 }
 
+/** Returns the headers that the producer of the event has set. */
+function ownHeaders(wire: Headers): Headers {
+  const headers: Record<string, string> = {};
+  for (const name in wire) {
+    if (reservedHeaders.has(name)) continue;
+    // An assignment to `__proto__` would change the prototype instead of adding a header.
+    if (name === '__proto__') Object.defineProperty(headers, name, { value: wire[name], enumerable: true });
+    else headers[name] = wire[name]!;
+  }
+  return headers;
+}
+
 function readNumber(text: string | undefined): number | undefined {
-  const value = text === undefined || text === '' ? Number.NaN : Number(text);
+  if (text === undefined || text === '') return undefined;
+  const value = Number(text);
   return value >= 0 && value < Infinity ? value : undefined;
 }
 
 function readJson<T>(text: string | undefined, isRight: (value: unknown) => boolean): T | undefined {
+  if (text === undefined) return undefined;
   try {
-    const value = JSON.parse(text ?? 'null');
+    const value = JSON.parse(text);
     return isRight(value) ? value : undefined;
   } catch {
     return undefined;

@@ -18,19 +18,26 @@ export interface Entry<Handle = unknown> {
    * repeated settlement is not written again.
    */
   written: string | undefined;
+  /** The number of the last `settle` call that named this event: a second settlement in the same call is refused. */
+  settleCall: number;
+  /** Set by the backlog while the event is in it. */
+  lane: Lane<Handle> | undefined;
+  /** The event is taken from the backlog and not settled. */
+  isInHand: boolean;
 }
 
 /**
  * A list of events that must be handled one after the other: the events of one key, or, without key order,
  * the copies of one event.
  */
-interface Lane<Handle> {
+export interface Lane<Handle> {
   /** The map that contains this lane while the lane has events. */
   readonly lanes: Map<string, Lane<Handle>>;
   readonly name: string;
   readonly queue: QueueName;
   readonly waiting: Entry<Handle>[];
-  readonly inHand: Set<Entry<Handle>>;
+  /** How many events of the lane are in hand. */
+  inHand: number;
 }
 
 /**
@@ -47,7 +54,6 @@ export class Backlog<Handle> {
    * it does not count as a copy.
    */
   readonly #byId: Record<QueueName, Map<string, Lane<Handle>>> = { hot: new Map(), retry: new Map() };
-  readonly #laneOf = new Map<Entry<Handle>, Lane<Handle>>();
   /** The number of events that are not taken, and the sum of their payload sizes. */
   readonly #waiting: Record<QueueName, { events: number; bytes: number }> = {
     hot: { events: 0, bytes: 0 },
@@ -61,10 +67,6 @@ export class Backlog<Handle> {
 
   waitingIn(queue: QueueName): { readonly events: number; readonly bytes: number } {
     return this.#waiting[queue];
-  }
-
-  entries(): Iterable<Entry<Handle>> {
-    return this.#laneOf.keys();
   }
 
   /**
@@ -82,10 +84,10 @@ export class Backlog<Handle> {
     const name = key ?? event.id;
     let lane = lanes.get(name);
     if (!lane) {
-      lane = { lanes, name, queue, waiting: [], inHand: new Set() };
+      lane = { lanes, name, queue, waiting: [], inHand: 0 };
       lanes.set(name, lane);
     }
-    this.#laneOf.set(entry, lane);
+    entry.lane = lane;
     this.#enqueue(lane, entry);
   }
 
@@ -109,7 +111,8 @@ export class Backlog<Handle> {
         const entry = lane.waiting.shift()!;
         ids?.add(entry.event.id);
         this.#count(entry, -1);
-        lane.inHand.add(entry);
+        entry.isInHand = true;
+        lane.inHand += 1;
         taken.push(entry);
       }
       this.#place(lane);
@@ -119,34 +122,43 @@ export class Backlog<Handle> {
 
   /** Puts a taken event back to its old position. */
   putBack(entry: Entry<Handle>): void {
-    const lane = this.#laneOf.get(entry);
-    if (lane?.inHand.delete(entry)) this.#enqueue(lane, entry);
+    const { lane } = entry;
+    if (!lane || !entry.isInHand) return;
+    this.#letGo(lane, entry);
+    this.#enqueue(lane, entry);
   }
 
   /** Removes an event, whether it waits or is taken. */
   remove(entry: Entry<Handle>): void {
-    const lane = this.#laneOf.get(entry);
+    const { lane } = entry;
     if (!lane) return;
-    this.#laneOf.delete(entry);
-    if (!lane.inHand.delete(entry)) {
+    entry.lane = undefined;
+    if (entry.isInHand) this.#letGo(lane, entry);
+    else {
       lane.waiting.splice(lane.waiting.indexOf(entry), 1);
       this.#count(entry, -1);
     }
     this.#place(lane);
   }
 
+  #letGo(lane: Lane<Handle>, entry: Entry<Handle>): void {
+    entry.isInHand = false;
+    lane.inHand -= 1;
+  }
+
   #enqueue(lane: Lane<Handle>, entry: Entry<Handle>): void {
-    const after = lane.waiting.findLastIndex(({ order }) => order < entry.order);
-    lane.waiting.splice(after + 1, 0, entry);
+    const { waiting } = lane;
+    if (waiting.length === 0 || waiting.at(-1)!.order < entry.order) waiting.push(entry);
+    else waiting.splice(waiting.findLastIndex(({ order }) => order < entry.order) + 1, 0, entry);
     this.#count(entry, 1);
     this.#place(lane);
   }
 
   #place(lane: Lane<Handle>): void {
-    const isReady = lane.waiting.length > 0 && lane.inHand.size === 0;
+    const isReady = lane.waiting.length > 0 && lane.inHand === 0;
     if (isReady) this.#ready[lane.queue].add(lane);
     else this.#ready[lane.queue].delete(lane);
-    if (lane.waiting.length + lane.inHand.size === 0) lane.lanes.delete(lane.name);
+    if (lane.waiting.length + lane.inHand === 0) lane.lanes.delete(lane.name);
   }
 
   #count({ event, queue }: Entry<Handle>, by: 1 | -1): void {

@@ -14,24 +14,34 @@ export interface CarriedEvent extends Envelope, AttemptState {
 type Received = Omit<Arrival<unknown>, 'handle' | 'askedAt'>;
 
 export function readEvent(arrival: Received, topic: string, queue: QueueName): CarriedEvent {
-  const { dueAt = 0, payloadKind, ...state } = fromWire(arrival.headers);
+  const state = fromWire(arrival.headers);
   const id = state.id || arrival.messageId;
   // A message in a dead-letter topic still has the attempt count of its original topic. A consumer of the
   // dead-letter topic starts at 0 attempts.
   const isFresh = queue === 'hot' && state.diagnosis !== undefined;
+  // This runs for each message. A spread of these fields would cost more than everything else here.
   return {
-    ...state,
-    ...(isFresh && { attempts: 0, snoozes: 0, nextDelayMs: undefined }),
     id,
     topic,
+    payload: payloadOf(arrival.payload, state.payloadKind),
+    type: state.type,
     key: state.key ?? arrival.key,
-    payload: payloadOf(arrival.payload, payloadKind),
+    tenant: state.tenant,
+    headers: state.headers,
     correlationId: state.correlationId ?? id,
     idempotencyKey: state.idempotencyKey ?? id,
     originTopic: state.originTopic ?? topic,
     firstSeenAt: state.firstSeenAt ?? arrival.at,
+    expiresAt: state.expiresAt,
+    replay: state.replay,
+    attempts: isFresh ? 0 : state.attempts,
+    snoozes: isFresh ? 0 : state.snoozes,
     deaths: 0,
-    dueAt,
+    nextDelayMs: isFresh ? undefined : state.nextDelayMs,
+    lastError: state.lastError,
+    story: state.story,
+    diagnosis: state.diagnosis,
+    dueAt: state.dueAt ?? 0,
   };
 }
 

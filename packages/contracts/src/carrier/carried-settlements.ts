@@ -43,8 +43,8 @@ export async function settleCarried<Handle>(
   leased: readonly LeasedEntry<Handle>[],
   settings: SettlementSettings<Handle>,
 ): Promise<SettlementResult[]> {
-  const refused = await Promise.all(leased.map((item) => refusalOf(item, settings)));
-  const accepted = leased.filter((_, index) => refused[index] === undefined);
+  const refused = await refusalsOf(leased, settings);
+  const accepted = refused ? leased.filter((_, index) => refused[index] === undefined) : leased;
   const writes = new Writes(settings);
   for (const { entry, settlement } of accepted)
     if (entry.written !== settlement.kind) writes.plan(entry, settlement);
@@ -53,12 +53,23 @@ export async function settleCarried<Handle>(
 
   const ended = accepted.filter(({ settlement }) => settlement.kind !== 'return');
   const done = ended.length > 0 ? await settings.carrier.done(ended.map(({ entry }) => entry.handle)) : [];
-  const wasRefused = new Set(ended.filter((_, index) => done[index] === false));
+  const lost = new Set(ended.filter((_, index) => done[index] === false));
   for (const item of accepted) {
     if (item.settlement.kind !== 'return') item.topic.intake.forget(item.entry);
     else item.topic.giveBack(item.entry);
   }
-  return leased.map((item, index) => refused[index] ?? (wasRefused.has(item) ? LEASE_LOST : TOOK));
+  return leased.map((item, index) => refused?.[index] ?? (lost.has(item) ? LEASE_LOST : TOOK));
+}
+
+/** Returns why single settlements are refused. `undefined`: only settlements that are never refused. */
+async function refusalsOf<Handle>(
+  leased: readonly LeasedEntry<Handle>[],
+  settings: SettlementSettings<Handle>,
+): Promise<(SettlementResult | undefined)[] | undefined> {
+  const mayBeRefused = ({ settlement }: LeasedEntry<Handle>) =>
+    settlement.kind === 'reroute' || (settlement.kind === 'ack' && settlement.commit !== undefined);
+  if (!leased.some(mayBeRefused)) return undefined;
+  return Promise.all(leased.map((item) => refusalOf(item, settings)));
 }
 
 async function refusalOf<Handle>(

@@ -154,8 +154,10 @@ export class CarriedTopic<Handle> {
       throw error;
     }
     const count = countWithin(chosen, bytesLeft, given.length > 0);
-    for (const entry of chosen.slice(count)) this.intake.backlog.putBack(entry);
-    for (const entry of chosen.slice(0, count)) given.push(this.#deliver(entry, request));
+    for (let index = count; index < chosen.length; index++) this.intake.backlog.putBack(chosen[index]!);
+    const endsAt = this.#clock.now() + request.leaseMs;
+    if (count > 0) this.intake.checkAt(endsAt);
+    for (let index = 0; index < count; index++) given.push(this.#deliver(chosen[index]!, endsAt));
     return hasMoved;
   }
 
@@ -183,10 +185,10 @@ export class CarriedTopic<Handle> {
    * to the server. After a crash between the two, the server delivers them again, and the store ignores the
    * second copy with the same id.
    */
-  async #moveToStore(taken: readonly Entry<Handle>[]): Promise<Entry<Handle>[]> {
+  async #moveToStore(taken: readonly Entry<Handle>[]): Promise<readonly Entry<Handle>[]> {
     const store = this.#store;
     const { backlog } = this.intake;
-    if (!store) return [...taken];
+    if (!store) return taken;
     try {
       const now = this.#clock.epochMs();
       const mustMove = ({ event }: Entry<Handle>) => event.dueAt > now || this.controlState.isHeld(event);
@@ -243,20 +245,36 @@ export class CarriedTopic<Handle> {
     return { held, free };
   }
 
-  #deliver(entry: Entry<Handle>, { leaseMs }: LeaseRequest): Delivery {
-    const endsAt = this.#clock.now() + leaseMs;
-    const { dueAt: _, ...event } = entry.event;
-    this.intake.checkAt(endsAt);
-    const isParked = event.diagnosis !== undefined;
+  /** Names every field: this runs for each event, and a spread of them is slower than all else here. */
+  #deliver(entry: Entry<Handle>, endsAt: number): Delivery {
+    const { event } = entry;
+    // The deadline does not apply to a parked event: a consumer of the dead-letter topic may handle it at
+    // any time.
+    const expiresAt = event.diagnosis === undefined ? (event.expiresAt ?? Infinity) : Infinity;
     return {
-      ...event,
+      id: event.id,
+      topic: event.topic,
+      payload: event.payload,
+      type: event.type,
+      key: event.key,
+      tenant: event.tenant,
+      headers: event.headers,
+      correlationId: event.correlationId,
+      idempotencyKey: event.idempotencyKey,
+      originTopic: event.originTopic,
+      firstSeenAt: event.firstSeenAt,
+      expiresAt: event.expiresAt,
+      replay: event.replay,
+      attempts: event.attempts,
+      snoozes: event.snoozes,
+      deaths: event.deaths,
+      nextDelayMs: event.nextDelayMs,
+      lastError: event.lastError,
+      story: event.story,
+      diagnosis: event.diagnosis,
       lease: this.#leases.lease(this.#name, entry, endsAt),
       attempt: event.attempts + 1,
-      // The deadline does not apply to a parked event: a consumer of the dead-letter topic may handle it at
-      // any time.
-      patienceLeftMs: isParked
-        ? Infinity
-        : Math.max(0, (event.expiresAt ?? Infinity) - this.#clock.epochMs()),
+      patienceLeftMs: expiresAt === Infinity ? Infinity : Math.max(0, expiresAt - this.#clock.epochMs()),
       suspect: false,
     };
   }

@@ -87,6 +87,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
   const controls = store?.broker.controls ?? localControls(clock, random, features);
   const known = new Map<string, CarriedTopic<Handle>>();
   const { limits } = carrier;
+  let settleCalls = 0;
 
   function missing(feature: FeatureName): FeatureMissingError {
     return new FeatureMissingError(feature, whyMissing(features, feature)!);
@@ -199,26 +200,28 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
 
   async function settle(batch: readonly Settlement[]): Promise<SettlementResult[]> {
     const results: SettlementResult[] = batch.map(() => LEASE_LOST);
-    const ours: { readonly index: number; readonly item: LeasedEntry<Handle> }[] = [];
+    const ours: LeasedEntry<Handle>[] = [];
+    /** The position in `batch` of each of `ours`. */
+    const places: number[] = [];
     const theirs: number[] = [];
-    const claimed = new Set<string>();
+    const now = clock.now();
+    const call = ++settleCalls;
     for (const [index, settlement] of batch.entries()) {
       const { lease } = settlement;
-      if (!leases.isOurs(lease)) theirs.push(index);
-      else if (!claimed.has(lease.token)) {
-        const entry = leases.find(lease, clock.now());
-        const topic = known.get(lease.topic);
-        if (!entry || !topic) continue;
-        claimed.add(lease.token);
-        ours.push({ index, item: { topic, entry, settlement } });
+      if (!leases.isOurs(lease)) {
+        theirs.push(index);
+        continue;
       }
+      const entry = leases.find(lease, now);
+      const topic = known.get(lease.topic);
+      if (!entry || !topic || entry.settleCall === call) continue;
+      entry.settleCall = call;
+      ours.push({ topic, entry, settlement });
+      places.push(index);
     }
     const settleOurs = async () => {
-      const settled = await settleCarried(
-        ours.map(({ item }) => item),
-        settings,
-      );
-      for (const [at, { index }] of ours.entries()) results[index] = settled[at]!;
+      const settled = await settleCarried(ours, settings);
+      for (const [at, place] of places.entries()) results[place] = settled[at]!;
     };
     const settleTheirs = async () => {
       if (!store || theirs.length === 0) return;

@@ -6,7 +6,7 @@ import type { Entry } from './backlog.ts';
  * refused.
  */
 export class HeldLeases<Handle> {
-  readonly #held = new Map<string, { readonly topic: string; readonly entry: Entry<Handle> }>();
+  readonly #held = new Map<string, Entry<Handle>>();
   readonly #prefix: string;
   #last = 0;
 
@@ -24,14 +24,14 @@ export class HeldLeases<Handle> {
     const token = `${this.#prefix}${++this.#last}`;
     entry.lease = { token, endsAt };
     entry.written = undefined;
-    this.#held.set(token, { topic, entry });
+    this.#held.set(token, entry);
     return { topic, id: entry.event.id, token };
   }
 
   find({ topic, id, token }: Lease, now: number): Entry<Handle> | undefined {
-    const held = this.#held.get(token);
-    if (held?.topic !== topic || held.entry.event.id !== id) return undefined;
-    return isOver(held.entry, now) ? undefined : held.entry;
+    const entry = this.#held.get(token);
+    if (!entry || entry.event.topic !== topic || entry.event.id !== id) return undefined;
+    return isOver(entry, now) ? undefined : entry;
   }
 
   end(entry: Entry<Handle>): void {

@@ -189,8 +189,17 @@ export class TopicIntake<Handle> {
       const { handle, messageId, askedAt } = message;
       const event = readEvent(message, topic, queue);
       const entry: Entry<Handle> = {
-        ...{ handle, messageId, queue, event, order: ++this.#arrivals },
-        ...{ heldUntil: askedAt + holdMs, lease: undefined, written: undefined },
+        handle,
+        messageId,
+        queue,
+        event,
+        order: ++this.#arrivals,
+        heldUntil: askedAt + holdMs,
+        lease: undefined,
+        written: undefined,
+        settleCall: 0,
+        lane: undefined,
+        isInHand: false,
       };
       const isEarly = event.dueAt > now;
       const keepsPlace = this.backlog.hasKeyOrder && event.key !== undefined;
