@@ -77,7 +77,17 @@ async function undoStep({ run, root, id, environment }: CompensationRun, each: C
       kind: 'undo',
       policy: undoPolicy(each.undoPolicy as never, environment),
       fn: async (context: StepContext) => {
-        const undoContext: UndoContext = { ...context, outcome, stepKey };
+        // A spread would lose `signal`, which is a getter of a class.
+        const undoContext: UndoContext = {
+          key: context.key,
+          attempt: context.attempt,
+          patienceLeftMs: context.patienceLeftMs,
+          get signal() {
+            return context.signal;
+          },
+          outcome,
+          stepKey,
+        };
         // Do not return the result of `undo`: nothing reads it, and it might not be storable as JSON.
         await undo!(result as never, undoContext);
       },

@@ -308,3 +308,20 @@ describe('patience', () => {
     await expect(work.start(program, undefined, { patience: 'gold' })).rejects.toThrow('paid,free');
   });
 });
+
+test('a compensation has a signal, as a step has', async () => {
+  const { open, settle, pass } = stage();
+  const signals: unknown[] = [];
+  const program = assembly('order', async (step) => {
+    await step.run('charge', () => 1, { undo: (_, { signal }) => void signals.push(signal.aborted) });
+    await step.sleep('long', '30d');
+  });
+  const work = open([program]);
+  await work.run();
+  const it = await work.start(program, undefined);
+  await settle();
+  await it.cancel('the customer left', 'ada');
+  await pass(100);
+
+  expect(signals).toEqual([false]);
+});
