@@ -34,7 +34,7 @@ const sources = [
 const rules: readonly (readonly [RegExp, Section])[] = [
   [/^README\.md$/, 'Start'],
   [/^examples\//, 'Examples'],
-  [/^docs\/(coming-from|choosing-an-engine|packaging-or-assembly)\.md$/, 'Start'],
+  [/^docs\/(coming-from|comparison|choosing-an-engine|packaging-or-assembly)\.md$/, 'Start'],
   [/^docs\/guides\/|^docs\/(events|server|telemetry|storms|lint-and-storms)\.md$/, 'Guides'],
   [/^docs\/patterns\//, 'Patterns'],
   [/^docs\/policies\//, 'Policies'],
