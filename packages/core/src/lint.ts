@@ -5,7 +5,7 @@ import { loadRules } from './lint/load-rules.ts';
 import { retryRules } from './lint/retry-rules.ts';
 import type { Flaw, LintFacts, Rule, Severity } from './lint/rule.ts';
 import { timeRules } from './lint/time-rules.ts';
-import { policy } from './policy/default-policy.ts';
+import { policy } from './policy/all-parts.ts';
 import type { PartSettings } from './policy/part-settings.ts';
 import type { Policy } from './policy/policy.ts';
 import type { PolicySpec } from './policy/policy-spec.ts';

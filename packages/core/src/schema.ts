@@ -1,6 +1,6 @@
 import type { Pack } from './decide/outcome.ts';
 import type { Field, Table } from './fields.ts';
-import { policy } from './policy/default-policy.ts';
+import { policy } from './policy/all-parts.ts';
 import { fieldNotes } from './policy/field-notes.ts';
 import type { Part } from './policy/part.ts';
 

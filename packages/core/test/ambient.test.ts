@@ -5,7 +5,7 @@ import { any } from '../src/classify/any.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import {

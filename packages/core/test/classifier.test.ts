@@ -8,7 +8,7 @@ import { sql } from '../src/classify/sql.ts';
 import type { Judgement, Outcome } from '../src/decide/outcome.ts';
 import { tellStory } from '../src/explain.ts';
 import { retry } from '../src/parts/retry.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import { scripted, virtualClock } from '../src/testing.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { retryAfter } from '../src/classify/marks.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { storyOf } from '../src/report/story.ts';
 import { after, type Beat, heeding, scripted, seededRandom, virtualClock } from '../src/testing.ts';

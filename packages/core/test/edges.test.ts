@@ -4,7 +4,7 @@ import { retryAfter } from '../src/classify/marks.ts';
 import { breaker } from '../src/parts/breaker.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
 import { retry } from '../src/parts/retry.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';

@@ -1,5 +1,5 @@
 import { http } from '../src/classify/http.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { durationMs } from '../src/policy/duration.ts';
 import type { Attempt } from '../src/run/attempt.ts';
 import { DONE, type Driver, SEND, STOP, type Step } from '../src/run/step.ts';

@@ -30,7 +30,7 @@ import {
   throttle,
   timeout,
 } from '../src/index.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { OptionsError } from '../src/report/errors.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { policies } from '../src/policy/registry.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';

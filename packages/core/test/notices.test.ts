@@ -2,7 +2,7 @@ import { type ChannelListener, channel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { any } from '../src/classify/any.ts';
 import { retry } from '../src/parts/retry.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { type Around, type Notice, notices, subscribe } from '../src/report/notices.ts';

@@ -6,7 +6,7 @@ import { budget } from '../src/parts/budget.ts';
 import { bulkhead } from '../src/parts/bulkhead.ts';
 import { retry } from '../src/parts/retry.ts';
 import { timeout } from '../src/parts/timeout.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy, type Policy } from '../src/policy/policy.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { ExpiredError, RefusedError } from '../src/report/errors.ts';

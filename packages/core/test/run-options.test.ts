@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { permanent } from '../src/classify/marks.ts';
 import { retry } from '../src/parts/retry.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import { type Notice, subscribe } from '../src/report/notices.ts';
 import { storyOf } from '../src/report/story.ts';

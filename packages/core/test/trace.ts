@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { http } from '../src/classify/http.ts';
 import { permanent, retryAfter, transient } from '../src/classify/marks.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import type { Plan } from '../src/policy/plan.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import type { Ending } from '../src/run/promise-driver.ts';

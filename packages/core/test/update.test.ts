@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { budget } from '../src/parts/budget.ts';
 import { retry } from '../src/parts/retry.ts';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import { definePolicy } from '../src/policy/policy.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { OptionsError } from '../src/report/errors.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { policy } from '../src/policy/default-policy.ts';
+import { policy } from '../src/policy/all-parts.ts';
 import type { PolicySpec } from '../src/policy/policy-spec.ts';
 import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 

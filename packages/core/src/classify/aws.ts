@@ -1,5 +1,5 @@
-import { readHint } from '../decide/hints.ts';
 import type { Pack } from '../decide/outcome.ts';
+import { readHint } from '../decide/retry-after.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 

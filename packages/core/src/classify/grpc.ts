@@ -1,5 +1,5 @@
-import { headerReader } from '../decide/hints.ts';
 import type { OutcomeClass, Pack } from '../decide/outcome.ts';
+import { headerReader } from '../decide/retry-after.ts';
 import { isObject } from './is-object.ts';
 import { definePack } from './pack.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { headerReader, readHint } from '../src/decide/hints.ts';
+import { headerReader, readHint } from '../src/decide/retry-after.ts';
 
 const now = Date.UTC(2026, 10, 6, 8, 49, 30);
 const epochMs = () => now;
