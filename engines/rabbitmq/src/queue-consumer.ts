@@ -1,6 +1,6 @@
 import type { Intake } from '@holdfast/contracts/carrier';
 import type { ConsumeMessage } from 'amqplib';
-import { type Clock, sleep, Timer } from 'holdfast';
+import { type Clock, later, sleep, Timer } from 'holdfast';
 import { HeldChannel, type RabbitmqHandle } from './held-channel.ts';
 import type { Session } from './session.ts';
 
@@ -246,7 +246,7 @@ export class QueueConsumer implements Intake {
     const handle = { held, message };
     held.window.add(message.fields.deliveryTag, handle);
     // Messages that arrive in the same turn of the event loop are passed on in one call of `#handOver`.
-    if (this.#arrived.push(handle) === 1) setImmediate(() => this.#handOver());
+    if (this.#arrived.push(handle) === 1) later(() => this.#handOver());
   }
 
   #handOver(): void {
