@@ -62,7 +62,7 @@ export class Pulls {
     this.#pull();
   }
 
-  /** Resolves when the messages that the server has now have arrived. */
+  /** Asks the server for messages. Resolves when all messages that are in the queue at this moment have arrived. */
   look(): Promise<void> {
     const { clock } = this.#settings;
     this.#pull();

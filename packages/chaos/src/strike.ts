@@ -26,7 +26,7 @@ export interface Fault {
   /** The speed limits of the request and of the response. Infinity: no limit. */
   readonly requestBytesPerSecond: number;
   readonly responseBytesPerSecond: number;
-  /** The fault that makes the subject fail. `undefined`: the subject does not fail. */
+  /** The fault that ends the call or event with a failure. `undefined`: it does not fail. */
   readonly ending: FaultSettings<EndingKind> | undefined;
   readonly duplicate: FaultSettings<'duplicate'> | undefined;
   readonly reorder: FaultSettings<'reorder'> | undefined;

@@ -4,7 +4,7 @@ import { memoryEngine } from '@holdfast/contracts/memory';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from '../src/api/routes.ts';
 import { openConsole } from '../src/index.ts';
-import { securityHeaders } from '../src/server/guard.ts';
+import { securityHeaders } from '../src/server/request-checks.ts';
 import { openTestConsole, operateToken, parkedEvent, viewToken } from './open-test-console.ts';
 
 const named = Object.entries(routes).map(([name, { role }]) => ({ name, role, path: pathOf(name) }));

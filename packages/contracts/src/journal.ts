@@ -142,8 +142,9 @@ export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
   /**
-   * The worker that wants to run the assembly. If the assembly is due and has no queue, the engine leases it
-   * to this worker. If the worker's lease has ended, the engine also extends that lease.
+   * The worker that wants to run the assembly. If the assembly is due and has no queue, it is assigned to this
+   * worker at once. If the worker has not extended its own lease in time, the engine also starts that lease
+   * again.
    */
   readonly worker?: WorkerLease;
 }

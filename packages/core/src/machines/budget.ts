@@ -53,13 +53,13 @@ const RETRIES_MAX = 0.3;
  * first attempt of an operation.
  *
  * 1. A success adds `ratio` of a token, and a failed retry takes one token. In an outage nothing succeeds, so
- *    only the tokens in the bucket can be spent: at most `ratio` × the first tries in the window, or one
- *    token.
+ *    only the tokens in the bucket can be spent. The bucket holds `ratio` × the first tries of the last
+ *    `window`, and at least one token.
  * 2. A retry that succeeds is free, unless the failure before it may mean overload. Free retries are at most
- *    `2 × ratio` of the first tries, and all retries together are at most 30 %.
- * 3. The bucket has a minimum size, so that clients with few calls can retry too. While retries succeed, this
- *    size grows from one token to `attempts − 1` (at most 10); otherwise it shrinks. The balance may fall
- *    below zero by as much as this size has grown (the overdraft).
+ *    `2 × ratio` of the first tries, and all retries together are at most 30 % of them.
+ * 3. The bucket has a minimum size, so that clients with few calls can retry too. Each retry that succeeds
+ *    raises this minimum, from one token up to `attempts − 1` (at most 10), and each that fails lowers it. By
+ *    how much the minimum is above one token, the balance may fall below zero (the overdraft).
  */
 export class RetryBudget {
   /** Only `resize` changes the settings. */

@@ -17,7 +17,7 @@ export interface CodelSettings {
  * old calls would be answered too late anyway.
  */
 export class Codel {
-  /** True: the longest wait was above the target during the whole last interval. */
+  /** True: all through the last interval, the call that waited longest had waited longer than the target. */
   overloaded = false;
 
   readonly #settings: CodelSettings;

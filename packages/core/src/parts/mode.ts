@@ -44,8 +44,9 @@ export const mode = definePart<typeof fields, ModeFields>({
 });
 
 /**
- * Calls `operation` once, and simulates the policy with the result of that call. An imagined retry is assumed
- * to have the same result. So the counter `would` is exact for outages, and too high for short failures.
+ * Calls `operation` once, and simulates what the policy would do with its result. Retries are not made: each is
+ * assumed to fail as the call did. So the count of retries that the policy would have made (`would`) is exact in
+ * an outage, and too high if a retry would have succeeded.
  */
 async function observe<T>(
   plan: Plan,

@@ -92,7 +92,7 @@ const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
 const fields: Readonly<Record<keyof RunOptions, Field>> = {
-  // Infinity is allowed here, because a caller without a time limit may pass its own limit on.
+  // `patience` may be Infinity: a caller that has no time limit itself passes Infinity on.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
     kind: 'an AbortSignal',

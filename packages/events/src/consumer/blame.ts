@@ -35,8 +35,8 @@ export interface Fault {
    */
   readonly uncounted: number;
   /**
-   * The attempt record of the last of the `uncounted` failures, which is not in the store yet. `undefined`:
-   * there is none.
+   * The attempt record of the last failure that was blamed on a dependency. The store does not have this record
+   * yet. `undefined`: no failure was blamed on one.
    */
   readonly lastUncounted: AttemptRecord | undefined;
 }
