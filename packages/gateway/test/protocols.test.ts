@@ -119,6 +119,32 @@ describe.each([
   });
 });
 
+describe('a listener for both protocols', () => {
+  test('does not take a POST that arrives byte by byte for HTTP/2', async () => {
+    const upstream = await serve({ body: 'one' });
+    const { address } = await start(simple([upstream], '', '', 'listen: { http2: true }'));
+    const client = await RawClient.connect(address.port);
+    client.socket.setNoDelay(true);
+    for (const byte of 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n') {
+      client.write(byte);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await client.until(/one/);
+    expect(client.statuses).toEqual([200]);
+    client.socket.destroy();
+  });
+
+  test('closes a connection that sends no request', async () => {
+    const upstream = await serve({ body: 'one' });
+    const { address } = await start(
+      simple([upstream], '', '', 'listen: { http2: true, headersTimeout: 200ms }'),
+    );
+    const client = await RawClient.connect(address.port);
+    client.write('P');
+    expect(await client.closed()).toBe('');
+  });
+});
+
 describe('TLS to an upstream', () => {
   test('is verified', async () => {
     const upstream = await serveSecurely({ body: 'secret' });

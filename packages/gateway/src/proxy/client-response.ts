@@ -9,10 +9,10 @@ import type { ResponseHeaders } from './upstream-attempt.ts';
 
 type Controller = Dispatcher.DispatchController;
 
-/** Copying a longer body costs more than a second buffer in the same write. */
+/** The last chunk of a body is converted to a string if it has at most this many bytes; see `write`. */
 const textMax = 4096;
 
-/** Response heads whose body has not begun, to be sent at the end of this turn of the event loop. */
+/** Responses whose status and headers were written, but no body yet. `flushHeads` sends their headers. */
 let unflushed: ClientResponse[] = [];
 
 function flushHeads(): void {
@@ -21,15 +21,17 @@ function flushHeads(): void {
   for (const each of all) each.flush();
 }
 
-/** The way back to the client: writes the head and the body of a response, with back-pressure. */
+/** Writes the status, headers and body of a response to the client, with back-pressure. */
 export class ClientResponse {
   declare readonly response: ServerResponse;
   declare private readonly isHttp2: boolean;
-  /** A protection sees the whole response before the client: the head is not sent ahead. */
+  /** A protection inspects the whole response before it is sent, so the headers must not be sent early. */
   declare private readonly isReviewed: boolean;
-  /** The response is recorded, even if the client has gone. */
+  /**
+   * The response is stored under an idempotency key, so it is read to its end even if the client disconnects.
+   */
   declare private readonly isRecorded: boolean;
-  /** Bytes of the body that are missing, if the length is known; −1: unknown. */
+  /** Bytes of the body that are not written yet; −1 if the response has no Content-Length. */
   declare private lengthLeft: number;
   declare private hasWritten: boolean;
   declare private hasEnded: boolean;
@@ -40,7 +42,7 @@ export class ClientResponse {
     this.isHttp2 = isHttp2;
     this.isReviewed = isReviewed;
     this.isRecorded = isRecorded;
-    // What is written for the record after the client has gone is no news.
+    // A recorded response is written even after the client has disconnected. Ignore the errors of that.
     if (isRecorded) response.on('error', () => {});
     this.lengthLeft = -1;
     this.hasWritten = false;
@@ -48,19 +50,19 @@ export class ClientResponse {
     this.bytes = 0;
   }
 
-  /** Whether there is nobody to write for. */
+  /** Whether nothing needs to be written: the client has disconnected and the response is not recorded. */
   get isGone(): boolean {
     return this.response.destroyed && !this.isRecorded;
   }
 
-  /** Whether nothing can be changed any more about the status. */
+  /** Whether it is too late to send another status. */
   get hasBegun(): boolean {
     return this.response.headersSent || this.hasEnded;
   }
 
   /**
-   * Writes the head. `own` are headers of the gateway, names and values in turn. `isBodiless`: the response to a HEAD
-   * request, which may have the length of a body that does not follow.
+   * Writes the status and headers. `own` are the gateway's headers as a flat list: name, value, name, value.
+   * `isBodiless` is true for a HEAD request: its response may have a Content-Length, but no body follows.
    */
   writeHead(
     status: number,
@@ -75,7 +77,8 @@ export class ClientResponse {
     if (this.isHttp2) this.response.writeHead(status, toObject(headers, own, changes, hidden));
     else this.response.writeHead(status, toList(headers, own, changes, hidden) as never);
     if (isBodiless || this.lengthLeft === 0 || this.isReviewed) return;
-    // The body usually comes in the same packet. If not, the client gets the head at the end of this turn.
+    // The body usually arrives in the same packet, and is then sent together with the headers. If it does
+    // not, `flushHeads` sends the headers alone.
     if (unflushed.push(this) === 1) later(flushHeads);
   }
 
@@ -88,7 +91,9 @@ export class ClientResponse {
     if (this.hasEnded || this.isGone) return;
     this.hasWritten = true;
     this.bytes += chunk.length;
-    // The last chunk ends the response. As a text it goes to the socket together with the head, in one write.
+    // The last chunk ends the response. Node joins a string with the headers and sends both as one piece,
+    // which is faster than two buffers. For a long chunk, the conversion to a string would cost more than
+    // that saves.
     if (this.lengthLeft === chunk.length) {
       this.hasEnded = true;
       if (chunk.length <= textMax) response.end(chunk.toString('latin1'), 'latin1');
@@ -107,7 +112,7 @@ export class ClientResponse {
     const { response } = this;
     if (this.hasEnded || this.isGone) return;
     this.hasEnded = true;
-    // With a length there is no place for trailers in HTTP/1.1.
+    // In HTTP/1.1, a response with a Content-Length cannot have trailers.
     if (this.lengthLeft < 0 || this.isHttp2) {
       for (const name in trailers) {
         if (isResponseDropped(name) || forbiddenTrailers.has(name)) continue;
@@ -118,14 +123,16 @@ export class ClientResponse {
     this.closeStream();
   }
 
-  /** An HTTP/2 stream stays open until the client has sent its whole body, which may never happen. */
+  /**
+   * Closes an HTTP/2 stream whose client has not sent its whole body. Otherwise, it could stay open forever.
+   */
   private closeStream(): void {
     if (!this.isHttp2) return;
     const { stream, req } = this.response as unknown as Http2Response;
     if (!stream.endAfterHeaders && !req.complete) stream.close(0);
   }
 
-  /** Sends a response of the gateway itself. */
+  /** Sends a response that the gateway made itself, such as an error. */
   send(response: PlainResponse, own: readonly string[]): void {
     if (this.hasBegun || this.isGone) return;
     this.hasEnded = true;
@@ -137,7 +144,7 @@ export class ClientResponse {
     this.closeStream();
   }
 
-  /** Ends a response whose body broke off: the client must not take it for the whole. */
+  /** Destroys an incomplete response, so that the client does not mistake it for a complete one. */
   breakOff(): void {
     this.hasEnded = true;
     this.response.destroy();
@@ -149,7 +156,7 @@ interface Http2Response {
   readonly stream: { readonly endAfterHeaders: boolean; close(code: number): void };
 }
 
-/** Trailers that would change how the message is framed or routed. */
+/** Names that are not allowed as trailers: they would change how the message is parsed or routed. */
 const forbiddenTrailers = new Set([
   'content-length',
   'content-encoding',
@@ -176,7 +183,10 @@ function toList(
   return list;
 }
 
-/** HTTP/2 responses take an object: a list would keep only the last of several lines. */
+/**
+ * Headers for an HTTP/2 response, as an object. From a flat list, Node would send only the last of several
+ * headers with the same name.
+ */
 function toObject(
   headers: ResponseHeaders,
   own: readonly string[],

@@ -23,26 +23,26 @@ import { Tunnel } from './tunnel.ts';
 
 export interface ProcessOptions {
   readonly stores: Stores;
-  /** How many processes share the traffic. */
+  /** The number of gateway processes that share the traffic. */
   readonly workers: number;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
   readonly resolve?: UpstreamEnvironment['resolve'];
-  /** Put before the names of policies in core's registry; `gateway/` by default. */
+  /** Prefix for the names of policies in the registry of `holdfast`; `gateway/` by default. */
   readonly prefix?: string | undefined;
 }
 
-/** How long a drain waits for the next request of an idle connection. */
+/** `drain` keeps idle connections open for this time, because a client may be sending a request on one. */
 const idleGraceMs = 1000;
 
-/** How often a drain looks whether the last request has ended. */
+/** How often `drain` checks whether all connections are closed or all requests have ended. */
 const drainLookMs = 20;
 
-/** One process that serves requests: its listener, routes, upstreams and counters. */
+/** The parts of one gateway process: its listener, routes, upstreams and counters. */
 export class GatewayProcess implements RequestRecorder {
   readonly startedAt: number;
   readonly stories: Stories;
-  /** Requests without a route: 404, 405 and requests that are not well-formed. */
+  /** Counts of requests that no route served: 404, 405, malformed requests and refused upgrades. */
   readonly unmatched = new RouteCounts();
   config: GatewayConfig;
   isDraining = false;
@@ -112,13 +112,16 @@ export class GatewayProcess implements RequestRecorder {
     return this.#parts!.parts;
   }
 
-  /** Resolves host names, then listens. */
+  /** Resolves the host names of the upstreams, then listens. */
   async listen(): Promise<void> {
     await this.prepare();
     await this.#listener.listen();
   }
 
-  /** Resolves host names. For a process that does not listen: it gets its connections by `accept`. */
+  /**
+   * Resolves the host names of the upstreams. Call this instead of `listen` in a process that gets its
+   * connections through `accept`.
+   */
   async prepare(): Promise<void> {
     await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.resolve()));
     this.#stallTimer.setIn(this.config.listen.writeTimeoutMs);
@@ -129,21 +132,26 @@ export class GatewayProcess implements RequestRecorder {
     this.#listener.accept(socket);
   }
 
-  /** Uses another configuration. Requests in flight end under the old one. */
+  /** Applies a new configuration. Requests in flight keep the settings of their old route. */
   reload(config: GatewayConfig): void {
     this.#apply(config);
   }
 
-  /** Stops accepting, and lets requests in flight end. Resolves with the number of requests that had to be cut off. */
+  /**
+   * Stops accepting connections and waits for the requests in flight. Resolves with the number of requests
+   * that did not end in time and were aborted.
+   */
   async drain(): Promise<number> {
     const { delayMs, drainMs } = this.config.shutdown;
     this.isDraining = true;
-    // Load balancers see that the gateway is not ready, while it still serves.
+    // The gateway already reports that it is not ready, but still serves requests. Load balancers need this
+    // time to stop sending.
     if (delayMs > 0) await sleep(this.#clock, delayMs);
     const stopped = this.#listener.stop();
     const stoppedAt = this.#clock.now();
     const elapsed = () => this.#clock.now() - stoppedAt;
-    // Each response says that its connection closes. A connection that is idle for longer is probably not used again.
+    // Each response has `Connection: close`, so active connections close by themselves. A connection that is
+    // still idle after `graceMs` probably gets no more requests.
     const graceMs = Math.min(idleGraceMs, drainMs);
     while (this.#listener.connections > 0 && elapsed() < graceMs) await sleep(this.#clock, drainLookMs);
     while (this.inFlight > 0 && elapsed() < drainMs) {
@@ -156,7 +164,7 @@ export class GatewayProcess implements RequestRecorder {
     return cutOff;
   }
 
-  /** Ends everything that `drain` has not ended. */
+  /** Closes all connections at once, also those with requests in flight. */
   async close(): Promise<void> {
     this.#stallTimer.clear();
     this.#listener.destroy();
@@ -192,7 +200,8 @@ export class GatewayProcess implements RequestRecorder {
     response.shouldKeepAlive = false;
     response.assignSocket(socket as never);
     socket.on('error', () => socket.destroy());
-    // After a response that is not an upgrade, the connection has no parser any more.
+    // Node removes its HTTP parser from a connection that asks for an upgrade. If the upgrade is refused, the
+    // connection cannot serve another request, so close it.
     response.on('finish', () => socket.end());
     if (head.malformed !== undefined || head.hasBody || head.method !== 'GET')
       this.#refuse(head, response, 'bad-request', true);
@@ -216,7 +225,8 @@ export class GatewayProcess implements RequestRecorder {
       try {
         route.handle(head, response);
       } catch (error) {
-        // A mistake of the gateway costs this request, and not all others of the process.
+        // This is a bug of the gateway. It must fail only this request; an uncaught error would end the
+        // process.
         process.emitWarning(error as Error);
         response.destroy();
       }
@@ -264,7 +274,7 @@ export class GatewayProcess implements RequestRecorder {
     }
     for (const [name, upstream] of removed) {
       this.#upstreams.delete(name);
-      // Its requests in flight end first.
+      // `close` waits for the requests in flight of this upstream.
       upstream.close().catch(() => {});
     }
   }
@@ -314,7 +324,7 @@ export class GatewayProcess implements RequestRecorder {
     };
   }
 
-  /** Counts a request that a protection has refused. */
+  /** Counts a request that a protection refused. It was not sent to an upstream. */
   #endedRefused(route: Route, response: ServerResponse): void {
     const head = headOf(response.req);
     this.inFlight--;
@@ -330,7 +340,7 @@ function trustedIn({ listen }: GatewayConfig): Peers | undefined {
   return listen.trustedProxies.length > 0 ? peers(...listen.trustedProxies) : undefined;
 }
 
-/** Makes ids that are unique among all processes: a random beginning, then a number. */
+/** Returns a function that makes request ids. A random prefix keeps the ids of different processes apart. */
 function idMaker(random: Random): () => string {
   const beginning = Array.from({ length: 2 }, () =>
     Math.floor(random() * 36 ** 6)

@@ -1,6 +1,6 @@
-/** What becomes of a request header. */
+/** Each request header has one of these kinds. A header of kind `PASS` is sent to the upstream unchanged. */
 export const PASS = 0;
-/** Belongs to one connection and is never passed on. */
+/** The header is meant for the client's connection only, and is never sent to the upstream. */
 export const DROP = 1;
 export const HOST = 2;
 export const CONNECTION = 3;
@@ -9,13 +9,13 @@ export const TRANSFER_ENCODING = 5;
 export const EXPECT = 6;
 export const UPGRADE = 7;
 export const FORWARDED_FOR = 8;
-/** Says where the request came from. It is believed only if the peer is a trusted proxy. */
+/** The header says where the request came from. It is removed unless a trusted proxy sent the request. */
 export const FORWARDED = 9;
-/** Says how long the caller waits. It can only shorten the timeout. */
+/** The header says how long the caller waits. It can shorten the timeout of the route, but not extend it. */
 export const PATIENCE = 10;
 export const REQUEST_ID = 11;
 export const IDEMPOTENCY_KEY = 12;
-/** An HTTP/2 pseudo-header. */
+/** An HTTP/2 pseudo-header, such as `:path`. */
 export const PSEUDO = 13;
 export const FORWARDED_STANDARD = 14;
 
@@ -48,7 +48,10 @@ const kinds: Readonly<Record<string, number>> = {
   'idempotency-key': IDEMPOTENCY_KEY,
 };
 
-/** Names as clients write them. Lower-casing every name of every request would cost more than the rest of the check. */
+/**
+ * A cache of the kinds of header names. Its keys are the names as received, because calling `toLowerCase` for
+ * every header of every request would be slow.
+ */
 const known = new Map<string, number>();
 const knownMax = 2000;
 
@@ -70,7 +73,10 @@ function learn(name: string): number {
   return kind;
 }
 
-/** Headers that a client may not remove by listing them in its `Connection` header. */
+/**
+ * The gateway removes each header that a client names in `Connection`. These must not be removed, so a
+ * request that names one of them is refused.
+ */
 const protectedNames = new Set([
   'authorization',
   'cookie',
@@ -87,7 +93,9 @@ export function isProtected(name: string): boolean {
   return protectedNames.has(name) || name.startsWith('x-forwarded-');
 }
 
-/** Response headers that belong to one connection, or that the gateway writes itself. */
+/**
+ * Response headers that are not passed on: they are meant for one connection, or the gateway writes its own.
+ */
 const responseDropped = new Set([
   'connection',
   'keep-alive',
@@ -98,7 +106,7 @@ const responseDropped = new Set([
   'upgrade',
   'te',
   'http2-settings',
-  // The gateway has given the request its id.
+  // The gateway sends the request id itself.
   'x-request-id',
 ]);
 

@@ -16,21 +16,24 @@ export interface ListenerHandlers {
   upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void;
 }
 
-/** The socket that clients connect to. */
+/** The server that clients connect to. */
 export interface Listener {
   listen(): Promise<void>;
   /** Serves a connection that another process has accepted. */
   accept(socket: Socket): void;
-  /** Only after `listen`. */
+  /** The address that the server listens on. Read it only after `listen` has resolved. */
   readonly address: AddressInfo;
-  /** Stops accepting connections. Resolves when all are closed. */
+  /** Stops accepting connections. Resolves when all open connections are closed. */
   stop(): Promise<void>;
-  /** Closes connections without a request. A client may be about to send one, and would have to send it again. */
+  /**
+   * Closes idle connections. If a client is just sending a request on one of them, that request is lost and
+   * the client must send it again.
+   */
   closeIdle(): void;
-  /** How many connections are open. */
+  /** The number of open connections. */
   readonly connections: number;
   destroy(): void;
-  /** Closes connections on which a response has waited to be read since the last call, without a byte of progress. */
+  /** Closes connections that have data to send, but could not send a byte of it since the previous call. */
   closeStalled(): void;
   /** Uses another certificate for new connections. */
   setCertificate(tls: NonNullable<ListenConfig['tls']>): void;
@@ -47,7 +50,8 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     connectionsCheckingInterval: Math.min(1000, config.headersTimeoutMs),
     keepAliveTimeout: config.keepAliveMs,
     maxHeaderSize: config.headerBytesMax,
-    // Only WebSocket is passed on; a request to change to anything else is served as it is.
+    // WebSocket is the only supported upgrade. A request with another `Upgrade` header is served as a normal
+    // request.
     shouldUpgradeCallback: (request: IncomingMessage) =>
       request.headers.upgrade?.toLowerCase() === 'websocket',
   };
@@ -57,7 +61,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     ...(tls.clientCa !== undefined && { ca: tls.clientCa, requestCert: true }),
   };
   const sockets = new Set<Socket>();
-  /** Bytes that had been sent when a connection was last found with bytes that wait. */
+  /** For each connection with data to send: the number of bytes sent until the last `closeStalled` call. */
   const stalledAt = new WeakMap<Socket, number>();
   const sessions = new Set<{ close(): void; destroy(): void }>();
 
@@ -106,12 +110,17 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
         session.once('close', () => sessions.delete(session));
       },
     );
-    // A session that breaks is the client's affair; its requests are told by their own events.
+    // Ignore errors of an HTTP/2 session: each of its responses has its own `close` event.
     server.on('sessionError', () => {});
   }
-  const front: NetServer = plainHttp2 ? sniffingServer(main, plainHttp2) : (main as NetServer);
+  const front: NetServer = plainHttp2
+    ? sniffingServer(main, plainHttp2, config.headersTimeoutMs)
+    : (main as NetServer);
   let looksForSlowRequests = false;
-  /** Node looks for slow requests after this event. A server that gets its connections from another one never has it. */
+  /**
+   * Node begins to check the timeouts of requests at the `listening` event. `main` does not emit that event
+   * if it gets its connections from another server or process, so emit it here.
+   */
   const lookForSlowRequests = () => {
     looksForSlowRequests = true;
     main.emit('listening');
@@ -138,15 +147,17 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
       return sockets.size;
     },
     stop() {
-      // HTTP/2 can tell its clients to send no more requests; HTTP/1.1 can do so only in a response.
+      // This tells HTTP/2 clients to send no more requests. HTTP/1.1 clients can be told only in a response,
+      // with the header `Connection: close`.
       for (const session of sessions) session.close();
-      // `close` of `http.Server` would close idle connections at once.
+      // Do not call `front.close()`: for an HTTP server it also closes idle connections at once.
       return new Promise<void>((resolve) => NetServer.prototype.close.call(front, () => resolve()));
     },
     closeIdle() {
       main.closeIdleConnections?.();
       for (const session of sessions) session.close();
-      // Browsers connect in advance. Node does not count a connection without a byte as idle.
+      // Browsers open connections before they need them. `closeIdleConnections` does not close a connection
+      // that has received no byte yet.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     },
     closeStalled() {
@@ -171,21 +182,29 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
   };
 }
 
-/** Accepts HTTP/1.1 and HTTP/2 without TLS on one port: the first bytes tell which it is. */
-function sniffingServer(http1: Server, http2: Server): NetServer {
+/**
+ * Accepts HTTP/1.1 and HTTP/2 without TLS on one port. The first bytes show which protocol the client uses.
+ */
+function sniffingServer(http1: Server, http2: Server, timeoutMs: number): NetServer {
   return createNet((socket) => {
     socket.on('error', () => socket.destroy());
+    // Until one of the servers has the connection, neither of them checks its timeouts.
+    socket.setTimeout(timeoutMs, () => socket.destroy());
+    let first = Buffer.alloc(0);
     const read = () => {
       const chunk: Buffer | null = socket.read();
-      if (chunk === null) {
+      if (chunk !== null) first = Buffer.concat([first, chunk]);
+      const text = first.toString('latin1', 0, preface.length);
+      const isHttp2 = preface.startsWith(text);
+      // `P` may be the beginning of POST, and `PR` of PROPFIND. No HTTP/1.1 method begins with `PRI`.
+      if (isHttp2 && text.length < 3) {
         socket.once('readable', read);
         return;
       }
-      const text = chunk.toString('latin1', 0, preface.length);
-      socket.unshift(chunk);
-      // A shorter beginning of the preface cannot be a request of HTTP/1.1 either: no method is called PRI.
-      const server = text.startsWith(preface.slice(0, Math.min(text.length, preface.length))) ? http2 : http1;
-      server.emit('connection', socket);
+      socket.setTimeout(0);
+      socket.removeAllListeners('timeout');
+      socket.unshift(first);
+      (isHttp2 ? http2 : http1).emit('connection', socket);
     };
     socket.once('readable', read);
   });

@@ -30,11 +30,11 @@ import { setCloseListener } from './response-close.ts';
 import type { Tunnel } from './tunnel.ts';
 import { type ReceivedHead, type ResponseHeaders, UpstreamAttempt } from './upstream-attempt.ts';
 
-/** What a request tells when it has ended. */
+/** Settings of the process that a request reads, and `ended`, which records the finished request. */
 export interface RequestRecorder {
   readonly isDraining: boolean;
   readonly serverTiming: boolean;
-  /** The most bytes of a body that are kept for a retry. */
+  /** A request body up to this size in bytes is kept in memory, so that a retry can send it again. */
   readonly keptBodyMax: number;
   readonly bodyTimeoutMs: number;
   ended(request: ProxiedRequest): void;
@@ -45,8 +45,9 @@ const classifiers = [responseClassifier({}, false), responseClassifier({}, true)
 const gone = new ClientGoneError();
 
 /**
- * One request of a client on its way to an upstream, with all its attempts. Core's state machine (`Work`) decides each
- * next step, and undici's callbacks perform it. A first attempt that succeeds needs no state machine.
+ * One request of a client, with all its attempts at an upstream. The state machine `Work` of `holdfast`
+ * decides each next step, for example a retry. A first attempt that succeeds usually needs no state machine,
+ * so it is created only when needed.
  */
 export class ProxiedRequest extends Alarm implements Driver {
   declare readonly route: Route;
@@ -56,29 +57,31 @@ export class ProxiedRequest extends Alarm implements Driver {
   declare private readonly policy: AttemptPolicy;
   declare private readonly plan: Plan;
   declare private readonly client: ClientResponse;
-  /** The response is recorded under an idempotency key, so it is waited for even if the client has gone. */
+  /**
+   * The response is stored under an idempotency key, so the request continues even if the client disconnects.
+   */
   declare private readonly isRecorded: boolean;
   declare private readonly tunnel: Tunnel | undefined;
   declare private body: Buffer | StreamedBody | null;
   declare private hash: number;
   declare private patienceEndsAt: number;
   declare private headers: string[] | undefined;
-  /** The state machine. It is made only if the first attempt fails or cannot start without it. */
+  /** The state machine. It is created only if the first attempt fails or cannot start without it. */
   declare machine: Work | undefined;
   declare private first: GuardedAttempt | undefined;
   declare latest: UpstreamAttempt | undefined;
   declare private hedgeTwin: UpstreamAttempt | undefined;
-  /** The attempt whose response the client gets. From then on nothing is retried. */
+  /** The attempt whose response is sent to the client. Once it is set, the request is not retried. */
   declare private committed: UpstreamAttempt | undefined;
   declare private isOver: boolean;
   declare status: number;
-  /** When the upstream's response began; for `Server-Timing`. */
+  /** The time when the headers of the upstream's response arrived; for the `Server-Timing` header. */
   declare respondedAt: number;
-  /** The client closed the connection before it had the whole response. */
+  /** The client disconnected before it had received the whole response. */
   declare wasAborted: boolean;
-  /** There is a whole response, or none will come. */
+  /** The response has ended, either completely or with an error. */
   declare private hasAnswer: boolean;
-  /** The client has gone, and the response is still waited for. */
+  /** The client has disconnected, but the request continues because its response is stored (`isRecorded`). */
   declare private isDetached: boolean;
   declare fallback: 'route' | undefined;
   declare error: unknown;
@@ -134,7 +137,9 @@ export class ProxiedRequest extends Alarm implements Driver {
     return this.tunnel?.bytes ?? this.client.bytes;
   }
 
-  /** The status that the client got: a protection may have replaced the response. */
+  /**
+   * The status that the client received. It can differ from `status`: a protection may replace the response.
+   */
   get shownStatus(): number {
     const { response } = this.client;
     return response.headersSent && !this.tunnel?.isConnected ? response.statusCode : this.status;
@@ -156,13 +161,13 @@ export class ProxiedRequest extends Alarm implements Driver {
     if (!head.hasBody) this.start();
     else {
       if (head.expectsContinue) (this.client.response as { writeContinue(): void }).writeContinue();
-      // Node limits the time of a body for HTTP/1.1 only.
+      // Node's own timeout for receiving the request body works only for HTTP/1.1.
       if (head.request.httpVersionMajor === 2) plan.clock.set(this, now + this.recorder.bodyTimeoutMs);
       readBody(head.request, head.contentLength, this.recorder.keptBodyMax, route.config.bodyBytesMax, this);
     }
   }
 
-  /** Starts because another route failed and names this one as its fallback. `body`: the client's body, already read. */
+  /** Starts as the fallback of another route that failed. That route has already read the client's `body`. */
   beginWith(body: Buffer | null): void {
     this.patienceEndsAt = this.startedAt + Math.min(this.plan.patienceMs, this.head.patienceMs);
     this.body = body;
@@ -199,7 +204,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.perform(this.work.begin(this.work.startedAt));
   }
 
-  /** Starts the first attempt without the state machine. False: a guard is not open, or somebody listens. */
+  /**
+   * Tries to start the first attempt without the state machine. Returns false if that is not possible, for
+   * example because a breaker is not closed, a bulkhead is full or a listener wants events.
+   */
   private startFast(): boolean {
     const { plan, policy } = this;
     if (plan.needsMachine || !plan.fastPath || plan.reporter?.isHeard()) return false;
@@ -239,13 +247,14 @@ export class ProxiedRequest extends Alarm implements Driver {
       work.target = policy.pool;
       work.guards!.tried = new Set([first.targetState]);
     }
-    // The caller retries this request itself: two layers that retry would multiply.
+    // The caller announced that it retries this request itself. If the gateway retried too, the numbers of
+    // attempts would multiply.
     if (head.ownedUpstream && isIdempotent) work.retryVeto = 'not_owner';
     work.driver = this;
     return work;
   }
 
-  /** A body that is on its way was not kept, so the request is committed to its attempt. */
+  /** Forbids a retry after an attempt began to read a streamed body: that body is not kept in memory. */
   private retryVeto(): StopReason | undefined {
     return this.body instanceof StreamedBody && this.body.hasStarted ? 'not_replayable' : undefined;
   }
@@ -269,7 +278,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     const instance = this.policy.instanceOf(attempt.targetState);
     const before = this.latest;
     if (!instance) {
-      // The instance was removed by a reload between the choice and the attempt.
+      // A reload removed the instance after it was chosen for this attempt.
       this.failedBeforeSending(attempt, new Error('the instance was removed'));
       return;
     }
@@ -313,13 +322,16 @@ export class ProxiedRequest extends Alarm implements Driver {
       return this.headers;
     }
     if (announced === undefined) return before;
-    // The list of the attempt before may still wait for a connection, so it is not changed.
+    // Change a copy: the previous attempt may still wait for a connection and then send the original list.
     const headers = before.slice();
     headers[headers.length - 1] = announced;
     return headers;
   }
 
-  /** Accepts a good response to the first attempt without the state machine. */
+  /**
+   * Accepts a successful response to the first attempt without the state machine. False: `Work` must classify
+   * it.
+   */
   tryAcceptFast(handler: UpstreamAttempt, status: number): boolean {
     const { plan, first } = this;
     if (!first || this.machine || status >= 400 || plan.judgesValues >= 2) return false;
@@ -332,7 +344,9 @@ export class ProxiedRequest extends Alarm implements Driver {
     return true;
   }
 
-  /** Called with the head of a response. True: the client gets this response. */
+  /**
+   * Called with the status and headers of a response. Returns whether this response is sent to the client.
+   */
   responded(handler: UpstreamAttempt, head: ReceivedHead): boolean {
     const step = this.settled(handler, { ok: true, value: head });
     if (step === undefined) return false;
@@ -349,7 +363,8 @@ export class ProxiedRequest extends Alarm implements Driver {
   failed(handler: UpstreamAttempt, error: Error): void {
     if (handler === this.committed) {
       this.error ??= error;
-      // A head that the client must not see, with control characters for example, was not sent.
+      // The headers may be unsent: Node refuses to write invalid ones, for example with control characters.
+      // Then the client can still get a 502.
       if (this.client.hasBegun) this.client.breakOff();
       else this.answer(refusal('bad-gateway'));
       this.answered();
@@ -360,7 +375,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     if (step !== undefined) this.perform(step);
   }
 
-  /** Called when an instance has changed the protocol: from here on bytes are passed on in both directions. */
+  /** Called when the upstream has accepted the WebSocket. The tunnel then copies bytes in both directions. */
   upgraded(handler: UpstreamAttempt, status: number, headers: ResponseHeaders, socket: Duplex): void {
     if (!this.tryAcceptFast(handler, 200)) {
       const step = this.settled(handler, { ok: true, value: { status: 200, headers: {} } });
@@ -403,10 +418,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.answered();
   }
 
-  /** Called once, when the response was sent or the connection of the client is closed. */
+  /** Called once, when the whole response was sent or the client's connection has closed. */
   closed(): void {
     const { writableEnded, writableFinished } = this.client.response;
-    // `writableFinished` alone is true for an HTTP/2 stream that the client has reset, too.
+    // `writableFinished` alone is not enough: it is also true for an HTTP/2 stream that the client has reset.
     const isComplete = this.tunnel?.isConnected || (writableEnded && writableFinished);
     if (!isComplete) {
       this.wasAborted = true;
@@ -419,7 +434,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.recorder.ended(this);
   }
 
-  /** Called when there is a whole response, or none will come. */
+  /** Called when the response has ended, completely or with an error. */
   private answered(): void {
     this.hasAnswer = true;
     if (!this.isDetached) return;
@@ -427,7 +442,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.recorder.ended(this);
   }
 
-  /** The client has gone: nothing is sent to the upstream for it any more. */
+  /** Aborts all attempts at the upstream, because the client has disconnected. */
   private abandon(): void {
     this.committed?.controller?.abort(gone);
     this.cancelWork(gone);
@@ -455,7 +470,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     if (this.hedgeTwin) this.discardSettled();
   }
 
-  /** No further attempt: the client gets the held response, or a response of the gateway. */
+  /**
+   * Called when there is no further attempt. The request goes to the fallback route, if there is one.
+   * Otherwise, the client gets the held response of the latest attempt, or an error from the gateway.
+   */
   private stop(): void {
     const { work, latest } = this;
     this.finish();
@@ -473,7 +491,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.answer(refusalFor(error, wasSent, this.plan.random));
   }
 
-  /** Sends the request to the route that stands in for this one. False: there is none, or the body was not kept. */
+  /**
+   * Sends the request to the fallback route. Returns false if that is not possible, for example because there
+   * is none, the body was not kept in memory or the response has begun.
+   */
   private tryOtherRoute(): boolean {
     const other = this.route.fallbackRoute;
     if (!other || this.tunnel || this.body instanceof StreamedBody || this.client.hasBegun || this.wasAborted)

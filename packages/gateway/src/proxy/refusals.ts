@@ -2,7 +2,7 @@ import { type PlainResponse, retryAfterHeader } from '@holdfast/server';
 import { ExpiredError, HoldfastError, type Random, RefusedError } from 'holdfast';
 import { type Retry, writeResponse } from 'holdfast/wire';
 
-/** The responses that the gateway gives itself, each with its status, whether the request may be repeated, and a title. */
+/** Error responses that the gateway makes itself. Each has a status, whether a retry is safe, and a title. */
 const refusals = {
   'bad-request': [400, 'never', 'The request is not well-formed.'],
   'no-route': [404, 'never', 'No route leads from here.'],
@@ -21,10 +21,13 @@ const refusals = {
 
 export type RefusalName = keyof typeof refusals;
 
-/** Made once: a refusal must cost less than the work that it refuses. */
+/** A cache, so that refusing a request costs less than serving it. */
 const made = new Map<RefusalName, PlainResponse>();
 
-/** A problem (RFC 9457) that names no upstream and no cause: those are in the log. */
+/**
+ * Returns an error response in the problem format (RFC 9457). It does not name the upstream or the cause:
+ * they are only in the log.
+ */
 export function refusal(name: RefusalName, headers?: Readonly<Record<string, string>>): PlainResponse {
   let response = made.get(name);
   if (!response) {
@@ -43,7 +46,7 @@ export function refusal(name: RefusalName, headers?: Readonly<Record<string, str
   return headers ? { ...response, headers: { ...response.headers, ...headers } } : response;
 }
 
-/** The response for work that ended without a response of an upstream. */
+/** The error response for a request that got no response from an upstream. `wasSent`: an attempt was sent. */
 export function refusalFor(error: unknown, wasSent: boolean, random: Random): PlainResponse {
   if (error instanceof RefusedError) {
     const { retryAfterMs } = error;

@@ -1,19 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 
-/** What has become of a request body. */
+/** Callbacks with which `readBody` and `StreamedBody` report what happened to a request body. */
 export interface BodyReceiver {
-  /** The whole body, short enough to be kept for a retry. */
+  /** The whole body was read. It is short enough to keep in memory for a retry. */
   bodyKept(body: Buffer): void;
-  /** The body is too long to be kept, or its length is unknown and more than that has come. */
+  /** The body is too long to keep in memory, so `source` streams it to the upstream. */
   bodyStreams(source: StreamedBody): void;
-  /** The body is longer than the route takes. */
+  /** The body is longer than the route allows. */
   bodyTooLong(): void;
-  /** The client closed the connection before the end of its body. */
+  /** The client disconnected before it had sent its whole body. */
   bodyBroken(): void;
 }
 
-/** Reads the body of a request, up to the size that is kept for a retry. Longer bodies are streamed. */
+/**
+ * Reads a request body into memory, so that a retry can send it again. Bodies longer than `keptMax` are
+ * streamed.
+ */
 export function readBody(
   request: IncomingMessage,
   contentLength: number,
@@ -57,15 +60,15 @@ export function readBody(
 }
 
 /**
- * A body that is passed on while it arrives. It can be sent once: as soon as a byte was read for an attempt, there is no
- * other attempt.
+ * A body that is sent to the upstream while it arrives. It can be sent only once: after an attempt has begun
+ * to read it, no other attempt is possible.
  */
 export class StreamedBody {
   readonly #request: IncomingMessage;
   readonly #first: readonly Buffer[];
   readonly #bytesMax: number;
   readonly #receiver: BodyReceiver;
-  /** A byte was handed to an attempt. */
+  /** An attempt has begun to read the body. */
   hasStarted = false;
 
   constructor(request: IncomingMessage, first: readonly Buffer[], bytesMax: number, receiver: BodyReceiver) {
@@ -75,7 +78,10 @@ export class StreamedBody {
     this.#receiver = receiver;
   }
 
-  /** The stream of one attempt. Destroying it leaves the request of the client open, so that it gets a response. */
+  /**
+   * Returns the body as a stream for one attempt. Destroying this stream does not destroy the client's
+   * request: the client must still get a response.
+   */
   stream(): Readable {
     const request = this.#request;
     const bytesMax = this.#bytesMax;
@@ -96,7 +102,8 @@ export class StreamedBody {
         } else if (isReading) request.resume();
         else {
           isReading = true;
-          // It was paused when its first bytes were too many to be kept.
+          // Call `resume`, because `readBody` may have paused the request. Adding a `data` listener does not
+          // resume it.
           request.on('data', onData).on('end', onEnd).on('close', onClose).resume();
         }
       },

@@ -25,7 +25,7 @@ import {
 } from './header-kinds.ts';
 import type { Tunnel } from './tunnel.ts';
 
-/** Why a request is refused before it is routed; undefined: it is well-formed. */
+/** The invalid part of a request, which is then refused before routing. Undefined: the request is valid. */
 export type Malformed =
   | 'path'
   | 'host'
@@ -41,33 +41,40 @@ export interface HeadSettings {
   readonly makeId: () => string;
 }
 
-/** Characters and sequences that servers read in different ways: dots, encoded dots and slashes, backslashes, NUL. */
+/**
+ * Parts of a path that servers interpret differently: dot segments, encoded dots and slashes, backslashes,
+ * NUL. They are refused, because the upstream could read another path than the one that the gateway has
+ * routed.
+ */
 const ambiguous = /[^!-~]|\\|#|\/\.{1,2}(?=\/|$)|%(?:2e|2f|5c|00)|^\/\//i;
 const validHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 const validId = /^[\w.:/=+-]{1,128}$/;
 
 /**
- * What the gateway knows about a request from its first line and headers. The headers for the upstream are collected in
- * the same pass over the raw headers, so most requests are read once.
+ * What the gateway knows about a request from its first line and headers. To save time, one loop over the raw
+ * headers both checks them and collects the headers for the upstream.
  */
 export class RequestHead {
   declare readonly request: IncomingMessage;
   declare readonly method: string;
-  /** With the query. */
+  /** The path with the query string. */
   declare readonly url: string;
-  /** Without the query. */
+  /** The path without the query string. */
   declare path: string;
   declare host: string;
   declare readonly peer: string;
   declare private readonly trusted: Peers | undefined;
   declare readonly isTrusted: boolean;
   declare requestId: string;
-  /** Names and values in turn, as undici takes them. */
+  /** Headers for the upstream, as the flat list that undici expects: name, value, name, value. */
   declare readonly headers: string[];
   declare forwardedFor: string | undefined;
   declare forwarded: string | undefined;
   declare idempotencyKey: string | undefined;
-  /** −1: unknown, with `transfer-encoding: chunked` or HTTP/2. */
+  /**
+   * The length of the body in bytes. −1: unknown, as with chunked encoding or HTTP/2 without a
+   * Content-Length.
+   */
   declare contentLength: number;
   declare hasBody: boolean;
   declare expectsContinue: boolean;
@@ -77,9 +84,9 @@ export class RequestHead {
   declare ownedUpstream: boolean;
   declare priority: Priority | undefined;
   declare malformed: Malformed;
-  /** Set when the route is known. */
+  /** The route of the request. Undefined until the route table has found one. */
   declare route: Route | undefined;
-  /** Set for a request that changes the protocol. */
+  /** Set only for a WebSocket request. */
   declare tunnel: Tunnel | undefined;
 
   constructor(request: IncomingMessage, settings: HeadSettings) {
@@ -110,7 +117,8 @@ export class RequestHead {
     this.route = undefined;
     this.tunnel = undefined;
 
-    // An absolute or authority form (`http://host/`, `host:443`) and `*` do not begin with a slash.
+    // The URL must begin with a slash. This refuses the forms that only a forward proxy needs
+    // (`http://host/`, `host:443`) and `*`.
     if (url.charCodeAt(0) !== 47 || ambiguous.test(this.path) || url.includes('#')) this.malformed = 'path';
     let connection: string | undefined;
     let hosts = 0;
@@ -144,8 +152,8 @@ export class RequestHead {
   }
 
   /**
-   * The address of the client: the peer, unless that is a trusted proxy. Then `X-Forwarded-For` is read from right to
-   * left, up to the first address that is not a trusted proxy.
+   * The address of the client. Normally, that is the peer of the connection. If the peer is a trusted proxy,
+   * `X-Forwarded-For` is read from right to left, up to the first address that is not a trusted proxy.
    */
   get client(): string {
     let client = this.peer;
@@ -176,7 +184,8 @@ export class RequestHead {
         this.hasBody = this.contentLength > 0;
         break;
       case TRANSFER_ENCODING:
-        // Node refuses other codings before `chunked`; here they are refused altogether.
+        // Node accepts other codings, too, such as gzip before chunked. An upstream might read such a body
+        // differently, so refuse them.
         if (value.toLowerCase() !== 'chunked') this.malformed ??= 'transfer-encoding';
         this.contentLength = -1;
         this.hasBody = true;
@@ -215,7 +224,10 @@ export class RequestHead {
     }
   }
 
-  /** Headers that the client lists in `Connection` end here, too, unless that would remove something important. */
+  /**
+   * Removes the headers that the client names in its `Connection` header: they are meant for this connection
+   * only. If one of them is protected, such as `Authorization`, the request is malformed.
+   */
   #dropListed(connection: string): void {
     for (const each of connection.toLowerCase().split(',')) {
       const name = each.trim();
@@ -230,7 +242,7 @@ export class RequestHead {
     }
   }
 
-  /** An HTTP/2 request has a body unless its first frame was its last; a length is optional. */
+  /** An HTTP/2 request has a body unless its headers ended the stream. A Content-Length is optional. */
   #readHttp2(request: IncomingMessage): void {
     const { stream } = request as unknown as { stream: { readonly endAfterHeaders: boolean } };
     if (!validHost.test(this.host)) this.malformed ??= 'host';
@@ -247,12 +259,15 @@ export class RequestHead {
     const given = patienceMs ?? (/^\d{1,9}$/.test(text) ? Number(text) : undefined);
     if (given !== undefined) this.patienceMs = given;
     this.ownedUpstream = owner === true;
-    // Any client could claim to be critical.
+    // Accept a priority only from a trusted proxy. Otherwise, any client could claim to be critical.
     if (this.isTrusted) this.priority = priority;
   }
 }
 
-/** Converts an IPv4 address that a dual-stack socket writes as IPv6 back to IPv4. */
+/**
+ * Converts an IPv4 address in IPv6 form (`::ffff:10.0.0.1`) to plain IPv4. Dual-stack sockets report that
+ * form.
+ */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

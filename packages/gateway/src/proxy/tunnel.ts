@@ -1,15 +1,18 @@
 import type { Duplex } from 'node:stream';
 import type { ResponseHeaders } from './upstream-attempt.ts';
 
-/** A connection that changes to another protocol, such as WebSocket: bytes pass in both directions until one end closes. */
+/**
+ * A client connection that is upgraded to WebSocket. Bytes are copied in both directions until one side
+ * closes.
+ */
 export class Tunnel {
   isConnected = false;
-  /** Bytes to the client. */
+  /** The number of bytes that were sent to the client. */
   bytes = 0;
   readonly #client: Duplex;
   readonly #first: Buffer;
 
-  /** `first`: what the client has sent already after its request. */
+  /** `first`: bytes that the client has already sent after the headers of its request. */
   constructor(client: Duplex, first: Buffer) {
     this.#client = client;
     this.#first = first;
@@ -35,7 +38,7 @@ export class Tunnel {
     };
     client.on('error', end).on('close', end);
     upstream.on('error', end).on('close', end);
-    // `pipe` ends the other side when one side ends, and waits when the other side is slow.
+    // `pipe` ends the other side when one side ends, and stops reading while the other side is slow.
     client.pipe(upstream);
     upstream.pipe(client);
   }

@@ -8,27 +8,33 @@ import type { ProxiedRequest } from './proxied-request.ts';
 type Controller = Dispatcher.DispatchController;
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The status and the headers of a response, as classifiers read them. */
+/** The status and headers of a response, in the form that response classifiers expect. */
 export interface ReceivedHead {
   readonly status: number;
   readonly headers: ResponseHeaders;
 }
 
-/** No response yet. */
+/** The attempt has no response yet. */
 const WAITING = 0;
-/** The response is held: the client gets it only if there is no further attempt. */
+/** The response is buffered. It is sent to the client only if there is no further attempt. */
 const HELD = 1;
-/** The response goes to the client. */
+/** The response is sent to the client. */
 const PASSED = 2;
 const DROPPED = 3;
 
-/** A held response keeps this many bytes; then its connection has to wait. */
+/** When a held response has more buffered bytes than this, reading from the upstream is paused. */
 const keptMax = 65_536;
-/** The rest of a dropped response is read up to this size and time, so that its connection can be used again. */
+/**
+ * The rest of a dropped response is read, so that its connection can be reused. If the rest is larger than
+ * `drainMax` bytes or takes longer than `drainMs`, the response is aborted instead.
+ */
 const drainMax = 65_536;
 const drainMs = 1000;
 
-/** One attempt at one instance: receives undici's callbacks, and passes the response on, holds it or drops it. */
+/**
+ * One attempt at one instance. It gets undici's callbacks, and sends the response to the client, buffers or
+ * drops it.
+ */
 export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle {
   declare readonly attempt: GuardedAttempt;
   declare readonly instance: Instance;
@@ -63,7 +69,7 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     attempt.abortThrough(this);
   }
 
-  /** Whether a byte of the request may have been sent. */
+  /** Whether a part of the request may have been sent to the upstream. */
   get hasStarted(): boolean {
     return this.controller !== undefined;
   }
@@ -72,12 +78,17 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     return this.state === HELD;
   }
 
-  /** Only the state machine's own operations read the signal of an attempt, and there are none here. */
+  /**
+   * `AbortHandle` requires a signal, but the gateway does not read it: `abort` stops the attempt through
+   * undici.
+   */
   get signal(): AbortSignal {
     return AbortSignal.abort(this.abortReason);
   }
 
-  /** Called by the state machine: the attempt timed out, was cancelled, or a hedge was faster. */
+  /**
+   * Called by the state machine when the attempt timed out, was cancelled, or lost against a hedged attempt.
+   */
   abort(reason: unknown): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
@@ -143,7 +154,7 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     this.request.upgraded(this, status, headers, socket);
   }
 
-  /** Passes the held response on to the client. */
+  /** Sends the held (buffered) response to the client. */
   release(): void {
     const { request, controller } = this;
     const { status, headers } = this.head!;
@@ -157,7 +168,10 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     else if (isOpen) controller!.resume();
   }
 
-  /** Drops a response that the client does not get. A short rest is read, so that the connection stays usable. */
+  /**
+   * Drops a response that is not sent to the client. If its rest is short, it is read to keep the connection
+   * usable.
+   */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
