@@ -255,7 +255,10 @@ const clients = shape({
   policy: text(underTest),
   /** The attempt timeout for policies that have none. */
   attemptTimeout: duration(),
-  /** The deadline of a call, retries included. The policy knows this deadline. */
+  /**
+   * The deadline of a call, retries included. The policy knows this deadline. If the policy's own `patience` is
+   * shorter, that one applies.
+   */
   patience: duration(),
   /** The client cancels the call after this time. The policy does not know this time in advance. */
   leavesAfter: duration(),

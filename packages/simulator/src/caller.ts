@@ -35,6 +35,7 @@ export interface CallerSettings {
   readonly tally: CallerTally;
   readonly cache?: Cache | undefined;
   readonly route?: string | undefined;
+  /** The deadline of the clients in ms. A call ends at this deadline or at the policy's `patience`, whichever is shorter. */
   readonly patienceMs?: number | undefined;
   readonly leavesAfterMs?: number | undefined;
   readonly priority?: Priority | undefined;
@@ -162,8 +163,10 @@ export class Caller {
   }
 }
 
-function optionsOf({ service, patienceMs, priority, isOwner }: CallerSettings): RunOptions | undefined {
+function optionsOf(settings: CallerSettings): RunOptions | undefined {
+  const { service, priority, isOwner } = settings;
   const { targets } = service;
+  const patienceMs = ownPatienceMs(settings);
   const special = priority !== undefined && priority !== 'default';
   if (patienceMs === undefined && !targets && !special && isOwner !== false) return undefined;
   return {
@@ -179,11 +182,20 @@ function notOwner(): StopReason {
 }
 
 /**
- * The timeout of a call in ms: `patienceMs`, or the time that is left for the incoming call if that is
- * shorter.
+ * The deadline of the clients in ms, or the patience of the policy if that is shorter. In a real process, the
+ * shorter of an inherited deadline and the policy's own wins too. Undefined if the clients have no deadline.
+ */
+function ownPatienceMs({ patienceMs, policy }: CallerSettings): number | undefined {
+  return patienceMs === undefined ? undefined : Math.min(patienceMs, policy.plan.patienceMs);
+}
+
+/**
+ * The timeout of a call in ms: that of the clients and the policy, or the time that is left for the incoming
+ * call if that is shorter.
  */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
-  const { patienceMs, knowsPatience, policy } = caller.settings;
+  const { knowsPatience, policy } = caller.settings;
+  const patienceMs = ownPatienceMs(caller.settings);
   if (!knowsPatience || origin.expiresAt === undefined) return patienceMs;
   const left = Math.max(1, origin.expiresAt - now);
   return left < (patienceMs ?? policy.plan.patienceMs) ? left : patienceMs;

@@ -165,6 +165,26 @@ policies: { p: { attempts: 3, backoff: false, attemptTimeout: none, budget: fals
     },
   );
 
+  test.each([
+    ['60ms', 60],
+    ['8s', 5000],
+    ['unlimited', 5000],
+  ] as const)(
+    'ends a call at the shorter of the policy’s patience, here %s, and its clients’ 5 s',
+    async (patience, endsMs) => {
+      const hanging = parseScenario(`
+id: hanging
+duration: 500ms
+services: { s: { time: 1h } }
+clients: { c: { to: s, arrivals: { at: [100ms] }, patience: 5s } }
+policies: { p: { attempts: 1, attemptTimeout: none, budget: false, breaker: false, patience: ${patience} } }
+`);
+      const { record, hash } = simulate(hanging, { policy: 'p' });
+      expect(record.endedAtMs).toBeCloseTo(100 + endsMs, 0);
+      expect((await simulateAsync(hanging, { policy: 'p' })).hash).toBe(hash);
+    },
+  );
+
   test('names a policy that is nowhere', () => {
     expect(() => simulate(storm, { policy: 'nobody' })).toThrow('nobody');
   });
