@@ -2,7 +2,7 @@ export { type Assertion, holds, parseAssertion, type Relation } from './assertio
 export { ConfigError, type Problem } from './config-error.ts';
 export { readDocument, type SourceDocument } from './document.ts';
 export { mistakesIn } from './mistakes.ts';
-export { parsePolicies, policiesSchema } from './policies.ts';
+export { parsePolicies, policiesSchema, policyTable } from './policies.ts';
 export {
   type Bound,
   type CallSettings,

@@ -232,7 +232,7 @@ describe('scenarios', () => {
       /^s:6:26: clients\.web\.calls: are counted of clients that think/,
     ],
     ['  web: { to: api, arrivals: {} }', /^s:6:29: clients\.web\.arrivals: say one of/],
-    ['  web: { arrivals: { poisson: 100/s } }', /^s:6:8: clients\.web\.to: expected a text, got "nothing"/],
+    ['  web: { arrivals: { poisson: 100/s } }', /^s:6:8: clients\.web\.to: expected a text, got nothing/],
     [
       '  web: { to: api, rout: x, arrivals: { poisson: 1/s } }',
       /^s:6:19: clients\.web\.rout: not an option; did you mean/,

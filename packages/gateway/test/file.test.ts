@@ -1,5 +1,6 @@
 import { ConfigError } from '@holdfast/config';
 import { describe, expect, test } from 'vitest';
+import { envoyConfiguration } from '../src/envoy/envoy-configuration.ts';
 import { explainGateway, type GatewayConfig, gatewaySchema, parseGateway } from '../src/index.ts';
 
 function problemsOf(yaml: string, files: Record<string, string> = {}): string[] {
@@ -50,6 +51,20 @@ spec: { instances: ["http://127.0.0.1:1"], resilience: ${blocks} }`);
         healthyThreshold: 2,
       },
     });
+  });
+
+  test.each([
+    ['{ requestsPerSecond: 5 }', 10],
+    ['{ requestsPerSecond: 0.1 }', 1],
+    ['{ requestsPerSecond: 5, burstSize: 50 }', 50],
+    ['true', 2000],
+  ])('of a rate limit let twice as many come at once, unless they say it: %s', (block, burstSize) => {
+    const config = parseGateway(minimal.replace('}]', `, rateLimiting: ${block} }]`));
+    expect(config.routes[0]!.protections.rateLimiting).toMatchObject({ burstSize });
+    expect(explainGateway(config).text).toContain(`${burstSize} at once`);
+    expect(JSON.stringify(envoyConfiguration(config, { folder: '', adminPort: 0 }))).toContain(
+      `"max_tokens":${burstSize}`,
+    );
   });
 
   test('that are absent, false or not enabled are off', () => {
@@ -115,6 +130,17 @@ routes:
     ]);
   });
 
+  test('in a policy are told all at once, under retry and under policies', () => {
+    const wrong = '{ attemps: 3, patience: long, backoff: { base: soon } }';
+    const told = (at: string) => [
+      expect.stringContaining(`${at}.attemps: not an option; did you mean attempts?`),
+      expect.stringContaining(`${at}.patience: expected a duration`),
+      expect.stringContaining(`${at}.backoff.base: expected a duration`),
+    ];
+    expect(problemsOf(minimal.replace('}]', `, retry: ${wrong} }]`))).toEqual(told('routes[0].retry'));
+    expect(problemsOf(`policies: { mine: ${wrong} }${minimal}`)).toEqual(told('policies.mine'));
+  });
+
   test.each([
     [
       'an upstream that does not exist',
@@ -146,7 +172,16 @@ routes:
       'does not run',
     ],
     ['no proxy address', `listen: { trustedProxies: [everyone] }${minimal}`, 'an address or a network'],
-    ['a key without a scope', minimal.replace('}]', ', idempotency: {} }]'), 'idempotency.scope'],
+    [
+      'a key without a scope',
+      minimal.replace('}]', ', idempotency: {} }]'),
+      'idempotency.scope: expected public or client or header:<name>, got nothing',
+    ],
+    [
+      'keys that are only switched on',
+      minimal.replace('}]', ', idempotency: true }]'),
+      'routes[0].idempotency: expected a block such as { scope: … }, with scope public or client or header:<name>, got true',
+    ],
     ['a file that is not there', `include: [more.yaml]${minimal}`, 'there is no such file'],
     [
       'a certificate that is not there',
@@ -239,6 +274,7 @@ routes:
     );
     expect(text).toContain('Route GET,POST /orders/*: GET, POST on every host, /orders and below → orders');
     expect(text).toContain('1000 a second, 2000 at once');
+    expect(text).toContain('a request without a key passes through unprotected');
     expect(text).toContain('opens after 10 failures in a row');
     expect(routes[0]!.time.hangingMs).toBe(5000);
     expect(routes[0]!.load.calls).toBe(3);

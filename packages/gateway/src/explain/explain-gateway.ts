@@ -112,7 +112,7 @@ function protectionTexts(all: readonly (readonly [whose: string, protections: Pr
     ),
     ...all.flatMap(([, { idempotency }]) =>
       idempotency
-        ? `Idempotency keys for ${idempotency.methods.join(' and ')}: a repeated key gets the recorded response for ${ms(idempotency.keepMs)}${idempotency.required ? '; a request without a key is refused' : ''}.`
+        ? `Idempotency keys for ${idempotency.methods.join(' and ')}: a repeated key gets the recorded response for ${ms(idempotency.keepMs)}; a request without a key ${idempotency.required ? 'is refused' : 'passes through unprotected, unless `required: true` is set'}.`
         : [],
     ),
   ];

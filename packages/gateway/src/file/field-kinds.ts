@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { type PolicySpec, policy } from 'holdfast';
+import { policyTable } from '@holdfast/config';
+import { OptionsError, type PolicySpec, policy } from 'holdfast';
 import {
   atPath,
   type Field,
@@ -23,12 +24,23 @@ export function block<T extends Table>(
     kind,
     fields: all!,
     read(value, path) {
-      const settings = read(value, path);
+      const settings = value === true ? readDefaults(read, path) : read(value, path);
       if (!settings) return settings as null | undefined;
       const { enabled, ...rest } = settings as { enabled: boolean } & SettingsOf<T>;
       return enabled ? (rest as unknown as SettingsOf<T>) : null;
     },
   };
+}
+
+/** Reads `true`. A block with a field that has no default cannot be switched on in this way. */
+function readDefaults<T>(read: Field<unknown, T>['read'], path: string): T | undefined {
+  try {
+    return read(true, path);
+  } catch (error) {
+    if (!(error instanceof OptionsError)) throw error;
+    const name = error.path.slice(path.length + 1);
+    throw new OptionsError(path, true, `a block such as { ${name}: … }, with ${name} ${error.expected}`);
+  }
 }
 
 const units: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
@@ -127,6 +139,7 @@ export const headerValue: Field<string | number | boolean, string> = {
 /** A field for a policy: the name of a policy in the file, or a whole policy document. `false`: off. */
 export const policyField: Field<string | PolicySpec | boolean, string | PolicySpec | null> = {
   kind: 'a policy, or the name of one under policies',
+  fields: policyTable,
   read(value, path) {
     if (value === false) return null;
     if (value === true) return {};

@@ -185,6 +185,7 @@ export interface Protections {
 /** The rate limit of callers. With `reportOnly`, requests above the limit are counted but not rejected. */
 export interface RateLimitingConfig {
   readonly requestsPerSecond: number;
+  /** How many requests may come at once. */
   readonly burstSize: number;
   readonly key: Caller<'all' | 'client'>;
   readonly reportOnly: boolean;

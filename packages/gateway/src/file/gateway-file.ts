@@ -54,7 +54,8 @@ export const protectionFields = {
   }),
   rateLimiting: block({
     requestsPerSecond: number(1000, 0.001),
-    burstSize: count(2000, 1),
+    /** How many requests may come at once. Default: twice `requestsPerSecond`. */
+    burstSize: count(undefined, 1),
     /**
      * How callers are distinguished: one limit for all callers together, for each client address, or for each
      * value of a header.

@@ -257,7 +257,9 @@ function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefin
   const { rateLimiting, bulkhead, shedding } = own;
   const idempotency = own.idempotency !== undefined ? own.idempotency : upstream?.idempotency;
   return {
-    rateLimiting: rateLimiting ?? null,
+    rateLimiting: rateLimiting
+      ? { ...rateLimiting, burstSize: rateLimiting.burstSize ?? burstOf(rateLimiting.requestsPerSecond) }
+      : null,
     bulkhead: bulkhead
       ? {
           maxConcurrentRequests: bulkhead.maxConcurrentRequests,
@@ -287,6 +289,11 @@ function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefin
         }
       : null,
   };
+}
+
+/** The default of `burstSize`. A fixed number would make a low `requestsPerSecond` meaningless. */
+function burstOf(requestsPerSecond: number): number {
+  return Math.ceil(2 * requestsPerSecond);
 }
 
 function matchOf(match: ReadRoute['match']): MatchConfig {
