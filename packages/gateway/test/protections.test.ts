@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -226,5 +226,70 @@ describe('idempotency keys', () => {
     const after = await start(yaml);
     expect(await send(after.url, '/', keyed('Bearer a'))).toMatchObject({ status: 201, body: 'first' });
     expect(upstream.seen.length).toBe(1);
+  });
+});
+
+describe('a response of the gateway itself', () => {
+  /** Requests whose id the client can read, each with the body that it got. */
+  async function logged(file: string, count: number) {
+    const lines = await eventually(() => {
+      const all = readFileSync(file, 'utf8').trim().split('\n').filter(Boolean);
+      return all.length >= count && all;
+    });
+    return new Map(
+      lines.map((line) => JSON.parse(line)).map(({ id, status, bytes }) => [id, { status, bytes }]),
+    );
+  }
+
+  test('has the id of the request and its size in the log, as one of the upstream has', async () => {
+    const file = path.join(mkdtempSync(path.join(tmpdir(), 'holdfast-gateway-')), 'access.log');
+    const held: (() => void)[] = [];
+    const upstream = await serve({ status: 201, body: 'first' }, (_request, response) => {
+      held.push(() => response.end('done'));
+    });
+    const gateway = await start(`
+accessLog: ${file}
+upstreams:
+  api:
+    instances: ["${upstream.url}"]
+routes:
+  - { match: /keyed, upstream: api, idempotency: { scope: public } }
+  - { match: /limited, upstream: api, rateLimiting: { requestsPerSecond: 0.001, burstSize: 1 } }
+  - { match: /full, upstream: api, bulkhead: { maxConcurrentRequests: 1, maxQueuedRequests: 0 } }
+`);
+    const keyed = (body: string, key = 'k-1') =>
+      send(gateway.url, '/keyed', { method: 'POST', headers: { 'idempotency-key': key }, body });
+    const all = [
+      await keyed('order 1'),
+      await keyed('order 1'),
+      await keyed('order 2'),
+      await keyed('order 1', ' , '),
+      await send(gateway.url, '/nowhere'),
+      await send(gateway.url, '/nowhere', { method: 'HEAD' }),
+    ];
+    const running = send(gateway.url, '/full');
+    await eventually(() => held.length === 1);
+    all.push(await send(gateway.url, '/full'));
+    const last = send(gateway.url, '/limited');
+    await eventually(() => held.length === 2);
+    all.push(await send(gateway.url, '/limited'));
+    for (const answer of held) answer();
+    all.push(await running, await last);
+    expect(all.map(({ status }) => status)).toEqual([201, 201, 422, 400, 404, 404, 503, 429, 200, 200]);
+
+    const ids = all.map(({ headers }) => headers['x-request-id']);
+    expect(new Set(ids).size).toBe(all.length);
+    const records = await logged(file, all.length);
+    expect(ids.map((id) => records.get(id))).toEqual(
+      all.map(({ status, body }) => ({ status, bytes: Buffer.byteLength(body) })),
+    );
+  });
+
+  test('has the id of the request also instead of a response of the upstream', async () => {
+    const upstream = await serve(500);
+    const gateway = await start(simple([upstream], '', 'fallback: { static: { body: "later" } }'));
+    const answered = await send(gateway.url);
+    expect(answered).toMatchObject({ status: 200, body: 'later' });
+    expect(answered.headers['x-request-id']).toEqual(expect.any(String));
   });
 });

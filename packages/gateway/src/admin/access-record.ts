@@ -34,6 +34,7 @@ export function accessRecord(
   status: number,
   epochMs: number,
   tookMs: number,
+  bytes = proxied?.bytes ?? 0,
 ): AccessRecord {
   const { route } = head;
   const work = proxied?.machine;
@@ -53,7 +54,7 @@ export function accessRecord(
     instance: proxied?.latest?.instance.name ?? null,
     status: proxied?.wasAborted ? 499 : status,
     ms: Math.round(tookMs * 10) / 10,
-    bytes: proxied?.bytes ?? 0,
+    bytes,
     attempts: proxied?.attempts ?? 0,
     ...(reasons?.length && { reasons }),
     ...(work?.stop && { stop: work.stop }),

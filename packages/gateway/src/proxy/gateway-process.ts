@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Part, type Peers, peers } from '@holdfast/server';
+import { contextOf, type Exchange, type Part, type Peers, peers } from '@holdfast/server';
 import { guard, sendResponse } from '@holdfast/server/node';
 import { type Clock, type Random, sleep, systemClock, systemRandom, Timer } from 'holdfast';
 import { AccessLog } from '../admin/access-log.ts';
@@ -237,8 +237,9 @@ export class GatewayProcess implements RequestRecorder {
     const own = { 'x-request-id': head.requestId };
     const isHttp2 = head.request.httpVersionMajor === 2;
     const refused = refusal(name, closes && !isHttp2 ? { ...own, connection: 'close' } : own);
-    this.unmatched.record(refused.status, false, 0, 0, 0);
-    this.accessLog?.add(accessRecord(head, undefined, refused.status, this.#clock.epochMs(), 0));
+    const bytes = head.method === 'HEAD' ? 0 : Buffer.byteLength(refused.body!);
+    this.unmatched.record(refused.status, false, 0, 0, bytes);
+    this.accessLog?.add(accessRecord(head, undefined, refused.status, this.#clock.epochMs(), 0, bytes));
     sendResponse(response, refused);
   }
 
@@ -310,9 +311,14 @@ export class GatewayProcess implements RequestRecorder {
     route.isGuarded = true;
     const refused = (response: ServerResponse) => this.#endedRefused(route, response);
     const readsBody = parts.some(({ bodyMax }) => bodyMax !== undefined);
-    const enter = guard(parts, (request, response) => proxy(headOf(request), response), {
-      clock: this.#clock,
-    });
+    const handler = (request: IncomingMessage, response: ServerResponse) => {
+      const head = headOf(request);
+      // A protection may replace the response of the upstream by its own.
+      if ((contextOf(request) as Exchange | undefined)?.hasReviewers)
+        response.setHeader('x-request-id', head.requestId);
+      proxy(head, response);
+    };
+    const enter = guard(parts.map(withRequestId), handler, { clock: this.#clock });
     return (head, response) => {
       attachHead(head.request, head);
       setCloseListener(response, refused);
@@ -331,9 +337,36 @@ export class GatewayProcess implements RequestRecorder {
     route.counts.inFlight--;
     route.counts.refused++;
     const { statusCode, writableFinished } = response;
-    route.counts.record(statusCode, !writableFinished, 0, 0, 0);
-    this.accessLog?.add(accessRecord(head, undefined, statusCode, this.#clock.epochMs(), 0));
+    const bytes = bodyBytesOf(response);
+    route.counts.record(statusCode, !writableFinished, 0, 0, bytes);
+    this.accessLog?.add(accessRecord(head, undefined, statusCode, this.#clock.epochMs(), 0, bytes));
   }
+}
+
+/**
+ * Adds the request id to the responses of a protection. It is not added before, because writing the response of
+ * an upstream is slower if a header was set.
+ */
+function withRequestId(part: Part): Part {
+  const mark = <T>(exchange: Exchange, response: T): T => {
+    if (response !== undefined && !exchange.isAbandoned)
+      exchange.setHeader('x-request-id', headOf(exchange.native as object).requestId);
+    return response;
+  };
+  return {
+    name: part.name,
+    bodyMax: part.bodyMax,
+    enter(exchange) {
+      const entered = part.enter(exchange);
+      if (!(entered instanceof Promise)) return mark(exchange, entered);
+      return entered.then((response) => mark(exchange, response));
+    },
+  };
+}
+
+/** The bytes of the body of a response that a protection made. */
+function bodyBytesOf(response: ServerResponse): number {
+  return response.req.method === 'HEAD' ? 0 : Number(response.getHeader('content-length') ?? 0);
 }
 
 function trustedIn({ listen }: GatewayConfig): Peers | undefined {
