@@ -66,12 +66,38 @@ export async function runCommand(
       terminal.out(helpOf(command, commands, terminal.columns));
       return 0;
     }
+    const meant = longerName(command, commands, given);
+    if (meant !== undefined)
+      throw new UsageError(
+        `there is no command "${command.name} ${given.operands[0]}"; did you mean "${meant}"?`,
+      );
     return await command.run(given, terminal);
   } catch (error) {
     if (terminal.signal.aborted) return 130;
     terminal.err(`holdfast: ${(error as Error).message}`);
     return exitCodeOf(error);
   }
+}
+
+/**
+ * Returns the longer command whose last word the user probably misspelt, as in `gateway chek my.yaml`. Only
+ * commands with a single operand are checked: for the others, the word may be a real operand.
+ */
+function longerName(
+  { name, operands: expected = '' }: Command,
+  commands: readonly Command[],
+  { operands }: Given,
+): string | undefined {
+  const [first = ''] = operands;
+  const isFile = expected.includes('.');
+  if (!/^<[^ ]+>$/.test(expected) || /[^a-z]/i.test(first) || (operands.length < 2 && !isFile))
+    return undefined;
+  const longer = commands.map((each) => each.name).filter((each) => each.startsWith(`${name} `));
+  const last = nearest(
+    first,
+    longer.map((each) => each.slice(name.length + 1)),
+  );
+  return last === undefined ? undefined : `${name} ${last}`;
 }
 
 function exitCodeOf(error: unknown): number {

@@ -157,6 +157,8 @@ describe('words that are not known', () => {
   test.each([
     [['dlq', 'list'], 'there is no command "dlq list"; did you mean "dlq ls"?'],
     [['topic', 'ls'], 'there is no command "topic"; did you mean "topics"? "holdfast --help" lists all.'],
+    [['gateway', 'chek', 'my.yaml'], 'there is no command "gateway chek"; did you mean "gateway check"?'],
+    [['gateway', 'chek'], 'there is no command "gateway chek"; did you mean "gateway check"?'],
     [
       ['dlq', 'ls', '--topc', 'x'],
       '--topc is not a flag; did you mean --topic? Try "holdfast dlq ls --help".',
