@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { stopSentences, tellStory } from '../src/explain.ts';
-import { type PolicySpec, policy, type Story, stopReasons, transient } from '../src/index.ts';
+import { type PolicySpec, policy, type Story, stopReasons, storyOf, transient } from '../src/index.ts';
 import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
@@ -100,6 +100,12 @@ describe('a story in words', () => {
     await known.run(() => 1, { cacheKey: 'a' });
     const { story } = await known.try(() => 1, { cacheKey: 'a' });
     expect(tellStory(story)).toContain('nothing was called: the result was known');
+  });
+
+  test('that does not exist is said to be none', () => {
+    expect(tellStory(storyOf(new Error('of nobody')))).toBe(
+      'There is no story: the call succeeded, or no policy ran it.',
+    );
   });
 
   test('indents the story of a run inside', async () => {

@@ -7,9 +7,11 @@ const lengthMax = 100;
 
 /**
  * Returns a story (the record of a run) as text: each attempt, and why it was retried or not. Times are
- * counted from the start of the run.
+ * counted from the start of the run. `tellStory(storyOf(error))` needs no check: without a story, the text
+ * says that there is none.
  */
-export function tellStory(story: Story): string {
+export function tellStory(story: Story | undefined): string {
+  if (!story) return 'There is no story: the call succeeded, or no policy ran it.';
   return linesOf(story).join('\n');
 }
 

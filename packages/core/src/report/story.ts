@@ -65,11 +65,12 @@ export function recordEnding(error: unknown, ending: RunEnding): void {
 }
 
 /**
- * Returns the story (the record) of the latest run that threw this error. Undefined if no run threw it, or if
- * it is not an object.
+ * Returns the story (the record) of the latest run that gave up with `result`: an error that it threw, or a
+ * value that it returned and that was classified as a failure, such as a response 503 of `createFetch`.
+ * Undefined for every other value, for example for the result of a run that succeeded.
  */
-export function storyOf(error: unknown): Story | undefined {
-  return isObject(error) ? endingOf(error)?.story : undefined;
+export function storyOf(result: unknown): Story | undefined {
+  return isObject(result) ? endingOf(result)?.story : undefined;
 }
 
 function endingOf(error: object): RunEnding | undefined {
