@@ -50,6 +50,18 @@ export const retryRules = /* @__PURE__ */ defineRules(
     fixedBy: { spec: { retryOn: 'sql' } },
   },
   {
+    id: 'never-on-network',
+    severity: 'warning',
+    sentence: 'When the network fails, `fetch` throws a TypeError, and that would not be retried.',
+    fix: 'Leave `TypeError` out of `neverOn`: an error that no pack knows is not retried in any case.',
+    check({ plan, settings: { neverOn = [] } }) {
+      if (plan.attempts === 1 || !neverOn.includes(TypeError)) return undefined;
+      return { path: 'neverOn', found: 'neverOn contains TypeError' };
+    },
+    example: { spec: { neverOn: [TypeError] } },
+    fixedBy: { spec: { neverOn: [] } },
+  },
+  {
     id: 'ignores-hints',
     severity: 'warning',
     sentence: 'A server that says when to try again is called before that time.',

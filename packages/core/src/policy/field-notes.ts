@@ -16,10 +16,11 @@ export const fieldNotes: Readonly<Record<string, string>> = {
     'Which part of a wait is random. `full`: the whole wait. `equal`: half of the wait. `decorrelated`: a random wait between the base and three times the previous wait. A number from 0 to 1: this share of the wait.',
   'backoff.jitter.plusMinus': 'Each wait becomes longer or shorter by a random time of up to this duration.',
   retryOn:
-    'Which failures are retried in addition to those of the packs `network` and `http`. Give names of packs, packs, or functions that classify an outcome.',
+    "Which failures are retried in addition to those of the packs `network` and `http`. Give names of packs, packs, or functions. A function gets an outcome, not an error: `(outcome) => !outcome.ok && outcome.error instanceof PaymentBusy ? 'transient' : undefined`.",
   retryOnly:
     'Like `retryOn`, but replaces the packs `network` and `http`: only these failures, and errors marked with `transient` or `retryAfter`, are retried.',
-  neverOn: 'Error classes, such as `TypeError`, that are never retried, whatever the packs say.',
+  neverOn:
+    'Error classes of your application, such as `OutOfStock`, that are never retried, whatever the packs say. Not `TypeError`: `fetch` throws it for failures of the network.',
   respectServer: 'Whether to follow a server that says when to try again, for example with Retry-After.',
   'respectServer.cap': 'If a server asks for a longer wait than this, the work ends without a retry.',
   attemptTimeout:

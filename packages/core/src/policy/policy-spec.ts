@@ -43,7 +43,9 @@ export interface RetryFields<Name extends string = PackName> {
   backoff?: boolean | BackoffSpec | CustomBackoff | undefined;
   /**
    * Which failures are retried in addition to those of the packs `network` and `http`. Give names of packs,
-   * packs, or functions that classify an outcome. Default: none.
+   * packs, or functions. A function gets an outcome, not an error:
+   * `(outcome) => !outcome.ok && outcome.error instanceof PaymentBusy ? 'transient' : undefined`. Default:
+   * none.
    */
   retryOn?: RetryOn<Name> | readonly RetryOn<Name>[] | undefined;
   /**
@@ -51,7 +53,10 @@ export interface RetryFields<Name extends string = PackName> {
    * `transient` or `retryAfter`, are retried. Default: not set.
    */
   retryOnly?: RetryOn<Name> | readonly RetryOn<Name>[] | undefined;
-  /** Error classes, such as `TypeError`, that are never retried, whatever the packs say. Default: none. */
+  /**
+   * Error classes of your application, such as `OutOfStock`, that are never retried, whatever the packs say.
+   * Not `TypeError`: `fetch` throws it for failures of the network. Default: none.
+   */
   neverOn?: ErrorClass | readonly ErrorClass[] | undefined;
   /** Whether to follow a server that says when to try again, for example with Retry-After. Default: on. */
   respectServer?: boolean | RespectServerSpec | undefined;
@@ -146,7 +151,7 @@ export interface ModeFields {
 /** The names of the packs (named classifiers) that `policy()` contains. */
 export type PackName = 'network' | 'http' | 'sql' | 'grpc' | 'aws' | 'kafka' | 'any';
 
-/** A class of errors, such as `TypeError`. */
+/** A class of errors, such as `RangeError`. */
 export type ErrorClass = abstract new (...args: never[]) => unknown;
 
 /** How long to wait before the next attempt. */
