@@ -39,6 +39,9 @@ export const errorAdvice: Readonly<Record<string, ErrorAdvice>> = {
   HOLDFAST_FEATURE_MISSING: {
     todo: 'Give the engine a store, or choose another: docs/choosing-an-engine.md.',
   },
+  HOLDFAST_FETCH_CLOSED: {
+    todo: 'Call `close()` only when the process ends, or make a new one with `createFetch()`.',
+  },
   HOLDFAST_LEASE_LOST: {
     todo: 'Stop the effect. Another process has the work; make effects with `commit` or with the idempotency key.',
   },

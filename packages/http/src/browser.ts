@@ -1,13 +1,13 @@
-import { readTable } from 'holdfast/fields';
-import { type FetchOptions, fetchFields, fetchOver, type HoldfastFetch } from './fetch.ts';
+import { type FetchOptions, fetchFields, fetchOver, type HoldfastFetch, readFetchOptions } from './fetch.ts';
 import { signalSender } from './signal-sender.ts';
 
-export type {
-  CallOptions,
-  FetchOptions,
-  HoldfastFetch,
-  HoldfastRequestInit,
-  Runner,
+export {
+  type CallOptions,
+  FetchClosedError,
+  type FetchOptions,
+  type HoldfastFetch,
+  type HoldfastRequestInit,
+  type Runner,
 } from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
@@ -18,7 +18,7 @@ export type { Fetch, FetchInput } from './sender.ts';
  * browser's own `fetch`.
  */
 export function createFetch(options: FetchOptions = {}): HoldfastFetch {
-  const settings = readTable(fetchFields, options);
+  const settings = readFetchOptions(fetchFields, options);
   const send = settings.fetch ?? ((input, init) => globalThis.fetch(input, init));
   return fetchOver(settings, signalSender(send), globalThis.location?.origin);
 }

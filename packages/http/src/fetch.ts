@@ -3,6 +3,7 @@ import {
   ambientContext,
   type Context,
   type Duration,
+  HoldfastError,
   type Judgement,
   policy as makePolicy,
   OptionsError,
@@ -25,6 +26,7 @@ import {
   number,
   readTable,
   type SettingsOf,
+  type Table,
   word,
 } from 'holdfast/fields';
 import { firstBytes, isReplayable, madeBy } from './body.ts';
@@ -113,6 +115,7 @@ export interface CallOptions {
 /** The `init` argument of `fetch`. The body may be a function that returns a new body for each attempt. */
 export interface HoldfastRequestInit extends Omit<RequestInit, 'body'> {
   body?: RequestInit['body'] | (() => RequestInit['body']);
+  /** Options of this call for Holdfast, such as `{ patience: '2s' }`. `fetch` itself does not get them. */
   holdfast?: CallOptions | undefined;
 }
 
@@ -140,8 +143,37 @@ export const fetchFields = {
 export interface HoldfastFetch {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
   readonly policy: Runner;
-  /** Closes the connections of this `fetch` function after the running responses have ended. */
+  /**
+   * Closes the connections of this `fetch` function after the running responses have ended. Later calls are
+   * rejected with a `FetchClosedError`.
+   */
   close(): Promise<void>;
+}
+
+/** Thrown for a call of a `fetch` function after its `close()`. Nothing was sent. */
+export class FetchClosedError extends HoldfastError {
+  constructor(policy: string | undefined) {
+    const of = policy === undefined ? '' : ` of the policy ${policy}`;
+    super(
+      'HOLDFAST_FETCH_CLOSED',
+      `this fetch${of} was closed with close(); make a new one with createFetch()`,
+    );
+  }
+}
+
+/**
+ * Reads the options of `createFetch`. The message for an option of a policy says where that option belongs.
+ */
+export function readFetchOptions<T extends Table>(fields: T, options: object): SettingsOf<T> {
+  for (const [key, value] of Object.entries(options)) {
+    if (Object.hasOwn(fields, key) || !isPolicyOption(key)) continue;
+    throw new OptionsError(key, value, Object.keys(fields).join(', '), `policy: { ${key} }`, true);
+  }
+  return readTable(fields, options);
+}
+
+function isPolicyOption(key: string): boolean {
+  return key === 'name' || makePolicy().parts.some(({ fields }) => Object.hasOwn(fields, key));
 }
 
 interface CallInput {
@@ -192,6 +224,7 @@ export function fetchOver(
   const makeKey = keyMaker(idempotency);
   const mayAnnounce = announceFilter(options.announce ?? ownOrigin === undefined, ownOrigin);
   const classifiers = [responseClassifier(options, false), responseClassifier(options, true)] as const;
+  let isClosed = false;
 
   async function fetchBuffered(request: Request, init: HoldfastRequestInit | undefined): Promise<Response> {
     const caller = callerSignalOf(init, request, ambientContext());
@@ -200,6 +233,7 @@ export function fetchOver(
   }
 
   function fetch(input: FetchInput, init?: HoldfastRequestInit): Promise<Response> {
+    if (isClosed) return Promise.reject(new FetchClosedError(policy.name));
     try {
       const request = isRequest(input) ? input : undefined;
       // If `init.body` is null, `fetch` sends the body of the Request, as if `init` had no body.
@@ -256,6 +290,7 @@ export function fetchOver(
     const { input, init, request, method, url, headers, body, options: callOptions, origin } = read;
     const ambient = ambientContext();
     const callerKey = headerIn(headers, 'idempotency-key');
+    assertOneKey(callerKey, callOptions?.idempotencyKey);
     const key =
       callerKey === undefined
         ? (callOptions?.idempotencyKey ??
@@ -345,7 +380,12 @@ export function fetchOver(
     });
   }
 
-  return Object.assign(fetch, { policy, close: () => sender.close() });
+  function close(): Promise<void> {
+    isClosed = true;
+    return sender.close();
+  }
+
+  return Object.assign(fetch, { policy, close });
 }
 
 type Body = RequestInit['body'] | (() => RequestInit['body']);
@@ -380,6 +420,16 @@ function assertFallback(spec: PolicySpec | null): void {
   for (const each of [to].flat())
     if (typeof each !== 'function')
       throw new OptionsError('policy.fallback.to', each, 'a function that returns a Response, as fetch does');
+}
+
+/** Throws if the header and the option of a call name different keys: it is unknown which one is meant. */
+function assertOneKey(inHeader: string | undefined, inOptions: string | undefined): void {
+  if (inHeader === undefined || inOptions === undefined || inHeader === inOptions) return;
+  throw new OptionsError(
+    'holdfast.idempotencyKey',
+    inOptions,
+    `the key of the header Idempotency-Key, ${JSON.stringify(inHeader)}, or only one of the two`,
+  );
 }
 
 function vetoAfterFirst({ sent }: Call): StopReason | undefined {

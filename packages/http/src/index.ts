@@ -1,4 +1,3 @@
-import { readTable } from 'holdfast/fields';
 import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
 import {
@@ -7,10 +6,17 @@ import {
   fetchOver,
   type HoldfastFetch,
   type FetchOptions as PlainFetchOptions,
+  readFetchOptions,
 } from './fetch.ts';
 
 export type { ClassifyOptions, ResponseHead } from './classify-response.ts';
-export type { CallOptions, HoldfastFetch, HoldfastRequestInit, Runner } from './fetch.ts';
+export {
+  type CallOptions,
+  FetchClosedError,
+  type HoldfastFetch,
+  type HoldfastRequestInit,
+  type Runner,
+} from './fetch.ts';
 export type { Announce } from './holdfast-header.ts';
 export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
@@ -30,6 +36,6 @@ export function createFetch(options?: FetchOptions): HoldfastFetch;
 export function createFetch(options: UndiciFetchOptions): HoldfastFetch;
 export function createFetch(given: FetchOptions | UndiciFetchOptions = {}): HoldfastFetch {
   const options = given as FetchOptions;
-  const settings = readTable({ ...fetchFields, ...connectionFields }, options);
+  const settings = readFetchOptions({ ...fetchFields, ...connectionFields }, options);
   return fetchOver(settings, senderOf(settings.fetch, settings), undefined);
 }

@@ -296,6 +296,21 @@ describe('statuses', () => {
   });
 });
 
+test('a fetch that was closed says so, and sends nothing', async () => {
+  const server = await serve(200);
+  for (const options of [{}, { policy: { name: 'shop' } }, { fetch: globalThis.fetch }]) {
+    const fetch = createFetch(options);
+    await fetch.close();
+    await expect(fetch(server.url)).rejects.toMatchObject({
+      code: 'HOLDFAST_FETCH_CLOSED',
+      message: expect.stringMatching(
+        /^this fetch( of the policy shop)? was closed with close\(\); make a new/,
+      ),
+    });
+  }
+  expect(server.seen).toEqual([]);
+});
+
 describe('a policy that only observes', () => {
   test('changes nothing, counts what it would have done, and forgets the signal of the caller', async () => {
     const server = await serve(503, 200);

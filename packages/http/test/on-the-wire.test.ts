@@ -62,6 +62,19 @@ describe('idempotency keys', () => {
     expect(keysOf(server)).toEqual(Array(8).fill('mine'));
   });
 
+  test('two that differ are refused, and nothing is sent', async () => {
+    const server = await serve(200);
+    const headers = { 'Idempotency-Key': 'order-17' };
+    const call = (idempotencyKey: string) =>
+      setup()(server.url, { method: 'POST', headers, holdfast: { idempotencyKey } });
+    await expect(call('order-18')).rejects.toThrow(
+      'holdfast.idempotencyKey: expected the key of the header Idempotency-Key, "order-17", or only one of the two, got "order-18"',
+    );
+    expect(server.seen).toEqual([]);
+    await call('order-17');
+    expect(keysOf(server)).toEqual(['order-17']);
+  });
+
   test('headers that can be read once go out with each attempt', async () => {
     const server = await serve(503, 200);
     const headers = new Map([['x-told', 'yes']]).entries() as never;

@@ -2,12 +2,15 @@ import { expect, test } from 'vitest';
 import { createFetch, retryInterceptor } from '../src/index.ts';
 
 test.each<[said: string, options: object]>([
-  ['attempts: not an option; there are policy, endpoints', { attempts: 3 }],
+  ['attempts: not an option; did you mean policy: { attempts }?', { attempts: 3 }],
+  ['patience: not an option; did you mean policy: { patience }?', { patience: '5s' }],
+  ['name: not an option; did you mean policy: { name }?', { name: 'shop' }],
+  ['colour: not an option; there are policy, endpoints', { colour: 'red' }],
   [
     'policy.fallback.to: expected a function that returns a Response',
     { policy: { fallback: { to: { price: 1 } } } },
   ],
-  ['statuses[0]: expected a number of at least 100 up to 599, got "503"', { statuses: '503' }],
+  ['statuses[0]: expected a number from 100 to 599, got "503"', { statuses: '503' }],
   ['statuses[1]: expected a number', { statuses: [503, 'x'] }],
   ['classify: expected a function', { classify: 'transient' }],
   ['onWait: expected a function', { onWait: 5 }],
