@@ -59,12 +59,11 @@ app.get('/report', async (request) => {
 });
 
 console.log(`orders are taken on ${await app.listen({ port: Number(PORT), host: '127.0.0.1' })}`);
-gracefulShutdown(app.server, {
+gracefulShutdown(app, {
   health: ready,
   drainDelay: '2s',
   before: () => console.log('not ready any more; running requests may finish'),
   async after() {
-    await app.close();
     await engine.close();
     console.log('closed');
   },

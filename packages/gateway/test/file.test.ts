@@ -178,6 +178,11 @@ routes:
       'idempotency.scope: expected public or client or header:<name>, got nothing',
     ],
     [
+      'a ceiling below the floor',
+      minimal.replace('}]', ', shedding: { floor: 30, ceiling: 10 } }]'),
+      'routes[0].shedding.ceiling: expected at least the floor of 30, got 10',
+    ],
+    [
       'keys that are only switched on',
       minimal.replace('}]', ', idempotency: true }]'),
       'routes[0].idempotency: expected a block such as { scope: … }, with scope public or client or header:<name>, got true',

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify';
-import { type Clock, systemClock } from 'holdfast';
+import { type Clock, OptionsError, systemClock } from 'holdfast';
 import { anything, readTable, word } from 'holdfast/fields';
 import { attachedExchange, exchangeFactory, exchangeKey, type RequestBody, tooLarge } from './exchange.ts';
 import { NodeExchange } from './node/node-exchange.ts';
@@ -35,6 +35,9 @@ export function guard(
   options: FastifyGuardOptions,
   done: (error?: Error) => void,
 ): void {
+  // The other doors are called with a list of parts. Here, Fastify calls `guard`.
+  if (typeof done !== 'function')
+    throw new OptionsError('guard', 'guard([…])', 'app.register(guard, { parts: […] })');
   try {
     addHooks(app, options);
   } catch (error) {

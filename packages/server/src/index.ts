@@ -13,6 +13,8 @@ export {
   type GracefulShutdown,
   type GracefulShutdownOptions,
   gracefulShutdown,
+  type ShutdownApp,
+  type ShutdownServer,
 } from './health/graceful-shutdown.ts';
 export {
   type Dependency,

@@ -5,7 +5,7 @@ import { attachedExchange } from './exchange.ts';
 import { sendResponse } from './node/held-response.ts';
 import { NodeExchange } from './node/node-exchange.ts';
 import { clockField } from './option-fields.ts';
-import { orderParts, type Part, runParts } from './part.ts';
+import { assertHandler, orderParts, type Part, runParts } from './part.ts';
 
 export { contextOf } from './exchange.ts';
 export { sendResponse } from './node/held-response.ts';
@@ -36,6 +36,7 @@ export function guard(
   options: NodeGuardOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const ordered = orderParts(parts);
+  assertHandler(handler, 'guard.handler');
   const { clock = systemClock, onError = warn } = readTable(fields, options, 'guard.');
   return (request, response) => {
     const made = attachedExchange(request) as NodeExchange | undefined;

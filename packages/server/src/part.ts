@@ -59,6 +59,11 @@ export function orderParts(parts: readonly Part[]): readonly Part[] {
     });
 }
 
+/** Refuses `guard(parts)` without a handler at once. Otherwise, the first request would fail. */
+export function assertHandler(handler: unknown, path: string): void {
+  if (typeof handler !== 'function') throw new OptionsError(path, handler, 'a function as second argument');
+}
+
 /**
  * Runs the parts, beginning at index `from`, and returns the first response of a part. It is synchronous
  * unless a part returns a promise.

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from 'holdfast';
 import { readTable } from 'holdfast/fields';
 import { Exchange, type RequestBody, type RequestContext, tooLarge } from './exchange.ts';
 import { clockField } from './option-fields.ts';
-import { enterAll, orderParts, type Part } from './part.ts';
+import { assertHandler, enterAll, orderParts, type Part } from './part.ts';
 import type { PartEnvironment } from './part-environment.ts';
 import { clientClosedRequest } from './problem.ts';
 import { type PlainResponse, toResponse } from './response.ts';
@@ -35,6 +35,7 @@ export function guardWeb<Tx = unknown>(
   environment: PartEnvironment = {},
 ): (request: Request, info?: WebRequestInfo) => Promise<Response> {
   const ordered = orderParts(parts);
+  assertHandler(handler, 'guardWeb.handler');
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'guardWeb.');
   return (request, info = {}) => {
     const exchange = new WebExchange(request, info, clock);

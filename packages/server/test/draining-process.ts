@@ -6,5 +6,6 @@ import { gracefulShutdown } from '@holdfast/server';
 const server = createServer((_request, response) => {
   setTimeout(() => response.end('done'), 10 * Math.random());
 });
-gracefulShutdown(server, { drainDelay: '200ms', patience: '10s' });
+const drainDelay = process.argv.includes('drainDelay=1h') ? '1h' : '200ms';
+gracefulShutdown(server, { drainDelay, patience: '10s', before: () => console.log('draining') });
 server.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port));

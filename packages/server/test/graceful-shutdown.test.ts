@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Agent, createServer, get } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
+import fastify from 'fastify';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gracefulShutdown } from '../src/index.ts';
 import { listen } from './frameworks.ts';
@@ -120,4 +121,49 @@ test('a connection on which nothing is asked any more does not hold the shutdown
   const ended = ending.shutdown();
   await closed;
   expect(await ended).toBe(0);
+});
+
+test('a second signal ends the process at once', async () => {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=holdfast-source', '--no-warnings', program, 'drainDelay=1h'],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const exited = once(child, 'exit');
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  const [line] = await once(child.stdout, 'data');
+  expect(String(line)).toBe('draining\n');
+  // Signals that come together are one, so this test sends more.
+  const again = setInterval(() => child.kill('SIGINT'), 20);
+  onTestFinished(() => clearInterval(again));
+  expect(await exited).toEqual([1, null]);
+});
+
+test('a Fastify app is closed with its hooks, after the last response', async () => {
+  const app = fastify();
+  const happened: string[] = [];
+  const release = Promise.withResolvers<void>();
+  app.get('/', async () => {
+    await release.promise;
+    happened.push('response');
+    return 'done';
+  });
+  app.addHook('onClose', async () => {
+    happened.push('onClose');
+  });
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+  onTestFinished(() => app.close());
+  const ending = gracefulShutdown(app, {
+    drainDelay: '1ms',
+    signals: [],
+    after: () => void happened.push('after'),
+  });
+  const running = fetch(origin);
+  await once(app.server, 'request');
+  const ended = ending.shutdown();
+  release.resolve();
+  expect(await (await running).text()).toBe('done');
+  expect(await ended).toBe(0);
+  expect(happened).toEqual(['response', 'onClose', 'after']);
 });

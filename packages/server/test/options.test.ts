@@ -1,4 +1,5 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
+import express from 'express';
 import fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { guard as guardExpress } from '../src/express.ts';
@@ -37,6 +38,8 @@ describe('an option that would be of no use is refused by its name', () => {
     ],
     ['deadline.inside', () => deadline({ inside: networks })],
     ['shed.inside', () => shed({ inside: networks })],
+    ['shed.ceiling: expected at least the floor of 30, got 10', () => shed({ floor: 30, ceiling: 10 })],
+    ['shed.ceiling: expected at least the floor of 4, got 2', () => shed({ ceiling: 2 })],
     [
       'health.dependencies.db: expected an object with check or policy',
       () => health({ dependencies: { db: (async () => true) as never } }),
@@ -62,6 +65,20 @@ describe('an option that would be of no use is refused by its name', () => {
     [
       'gracefulShutdown.clok: not an option; did you mean clock?',
       () => gracefulShutdown(undefined as never, {}, { clok: undefined } as never),
+    ],
+    [
+      'gracefulShutdown.server: expected the server that createServer() or app.listen() returns, or a Fastify app, got "function"',
+      () => gracefulShutdown(express() as never),
+    ],
+    ['got undefined', () => gracefulShutdown(undefined as never)],
+    [
+      'guard.handler: expected a function as second argument, got undefined',
+      () => guardNode([], undefined as never),
+    ],
+    ['guardWeb.handler: expected a function', () => guardWeb([], undefined as never)],
+    [
+      'guard: expected app.register(guard, { parts: […] }), got "guard([…])"',
+      () => fastify().addHook('onRequest', (guardFastify as never as (parts: Part[]) => never)([deadline()])),
     ],
     ['harden.max: not an option', () => harden(undefined as never, { max: 5 } as never)],
     [

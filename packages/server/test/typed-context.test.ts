@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ServerType } from '@hono/node-server';
-import type { FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { BreakerState, Clock } from 'holdfast';
 import { expectTypeOf, test } from 'vitest';
 import type { guard as guardExpress } from '../src/express.ts';
@@ -55,6 +55,7 @@ test('a context has the transactions of the ledger that it is told of', () => {
 test('what was committed is sent by Fastify, and what Hono serves ends gracefully, without a cast', () => {
   expectTypeOf<PlainResponse['headers']>().toExtend<Parameters<FastifyReply['headers']>[0]>();
   expectTypeOf<ServerType>().toExtend<Parameters<typeof gracefulShutdown>[0]>();
+  expectTypeOf<FastifyInstance>().toExtend<Parameters<typeof gracefulShutdown>[0]>();
 });
 
 test('what is optional may be undefined', () => {

@@ -1,5 +1,5 @@
 import { mapOf, needed } from '@holdfast/config';
-import { hedge, type PolicySpec } from 'holdfast';
+import { hedge, OptionsError, type PolicySpec } from 'holdfast';
 import {
   anything,
   count,
@@ -29,6 +29,15 @@ import {
 } from './field-kinds.ts';
 
 const unlimited = { unlimited: Infinity };
+
+const shedding = block({
+  initial: count(20, 1),
+  floor: count(4, 1),
+  ceiling: count(1000, 1),
+  reserve: number(0.1, 0, 1),
+  maxQueuedRequests: count(50, 0),
+  queueTimeout: duration('100ms'),
+});
 
 /**
  * The protections that can be set on a route, an upstream, `defaults` or a service in the form of Kubernetes.
@@ -69,14 +78,15 @@ export const protectionFields = {
     maxQueuedRequests: count(50, 0),
     queueTimeout: duration('1s'),
   }),
-  shedding: block({
-    initial: count(20, 1),
-    floor: count(4, 1),
-    ceiling: count(1000, 1),
-    reserve: number(0.1, 0, 1),
-    maxQueuedRequests: count(50, 0),
-    queueTimeout: duration('100ms'),
-  }),
+  shedding: {
+    ...shedding,
+    read(value: unknown, path: string) {
+      const read = shedding.read(value, path);
+      if (read && read.ceiling < read.floor)
+        throw new OptionsError(`${path}.ceiling`, read.ceiling, `at least the floor of ${read.floor}`);
+      return read;
+    },
+  } as typeof shedding,
   retry: policyField,
   hedge: hedge.fields.hedge,
   idempotency: block({

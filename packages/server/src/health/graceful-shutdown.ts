@@ -2,7 +2,7 @@ import { Server as HttpServer, type IncomingMessage, type Server, type ServerRes
 import type { Http2SecureServer, Http2Server, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import { Server as HttpsServer } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
-import { type Clock, type Duration, later, sleep, systemClock, Timer } from 'holdfast';
+import { type Clock, type Duration, later, OptionsError, sleep, systemClock, Timer } from 'holdfast';
 import { anything, callback, duration, type FieldsOf, flag, list, readTable } from 'holdfast/fields';
 import { onResponseEnd } from '../node/response-end.ts';
 import { clockField, objectWith } from '../option-fields.ts';
@@ -63,17 +63,30 @@ export interface GracefulShutdown {
   dispose(): void;
 }
 
+/** The servers that `gracefulShutdown` can shut down. */
+export type ShutdownServer = Server | Http2Server | Http2SecureServer;
+
+/** An application that owns its server and has hooks of its own, such as a Fastify app. */
+export interface ShutdownApp {
+  readonly server: ShutdownServer;
+  /** Called when the server is closed. In Fastify, it runs the `onClose` hooks. */
+  close(): unknown;
+}
+
 /**
  * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`, so that load
- * balancers choose other servers. Then running requests get at most `patience` to finish.
+ * balancers choose other servers. Then running requests get at most `patience` to finish. A second signal ends the
+ * process at once. Give a Fastify app itself, so that its `onClose` hooks run.
  */
 export function gracefulShutdown(
-  given: Server | Http2Server | Http2SecureServer,
+  serverOrApp: ShutdownServer | ShutdownApp,
   options: GracefulShutdownOptions = {},
   environment: PartEnvironment = {},
 ): GracefulShutdown {
   const settings = readTable(gracefulShutdownFields, options, 'gracefulShutdown.');
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'gracefulShutdown.');
+  const app = 'server' in Object(serverOrApp) ? (serverOrApp as ShutdownApp) : undefined;
+  const given = assertServer(app ? app.server : serverOrApp);
   // The servers of HTTP/2 emit the same events, but have no `closeIdleConnections` and `closeAllConnections`.
   // Their sessions are closed instead.
   const server = given as Server & Partial<Pick<Server, 'closeIdleConnections' | 'closeAllConnections'>>;
@@ -167,6 +180,7 @@ export function gracefulShutdown(
     server.closeAllConnections?.();
     for (const socket of sockets) socket.destroy();
     await closed;
+    await app?.close();
     await settings.after?.();
     return cutOff;
   }
@@ -176,7 +190,13 @@ export function gracefulShutdown(
     return ending;
   }
 
+  let signalledAt: number | undefined;
   const onSignal = () => {
+    if (signalledAt !== undefined) {
+      if (settings.exit && clock.now() - signalledAt >= sameSignalMs) process.exit(1);
+      return;
+    }
+    signalledAt = clock.now();
     shutdown().then(
       (cutOff) => {
         if (settings.exit) process.exit(cutOff > 0 ? 1 : 0);
@@ -196,6 +216,19 @@ export function gracefulShutdown(
       for (const signal of settings.signals) process.off(signal, onSignal);
     },
   };
+}
+
+/**
+ * Signals within this time (ms) are one signal. Ctrl-C under `npm start` sends two: the terminal sends one, and
+ * npm passes its own on.
+ */
+const sameSignalMs = 200;
+
+function assertServer(given: unknown): ShutdownServer {
+  if (given instanceof NetServer) return given as ShutdownServer;
+  const shown = given === null || given === undefined ? given : typeof given;
+  const expected = 'the server that createServer() or app.listen() returns, or a Fastify app';
+  throw new OptionsError('gracefulShutdown.server', shown, expected);
 }
 
 /** If new connections arrive all the time, the server stops listening after this time (ms) nevertheless. */

@@ -2,6 +2,7 @@ import {
   type Duration,
   type Environment,
   later,
+  OptionsError,
   type Priority,
   priorityRank,
   systemClock,
@@ -28,7 +29,7 @@ export interface ShedOptions {
   initial?: number | undefined;
   /** The lowest limit of requests in flight. Default: `4`. */
   floor?: number | undefined;
-  /** The highest limit of requests in flight. Default: `1000`. */
+  /** The highest limit of requests in flight. It must be at least `floor`. Default: `1000`. */
   ceiling?: number | undefined;
   /**
    * How many more requests of priority `critical` may run, as a share of the limit from 0 to 1. Default:
@@ -109,6 +110,8 @@ export interface ShedEnvironment extends Environment {
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
   const settings = readTable(shedFields, options, 'shed.');
+  const { floor, ceiling } = settings;
+  if (ceiling < floor) throw new OptionsError('shed.ceiling', ceiling, `at least the floor of ${floor}`);
   const { clock = systemClock, random = systemRandom, readings } = environment;
   const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
   const adaptive = new AdaptiveLimit(settings);
