@@ -1,5 +1,6 @@
 import { createServer, request as httpRequest } from 'node:http';
 import net from 'node:net';
+import type { Claim } from '@holdfast/contracts';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { describe, expect, test } from 'vitest';
 import { addressKey } from '../src/address.ts';
@@ -284,6 +285,33 @@ test('8. a flood of keys fills its own scope only', async () => {
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
   expect((await post(server.origin, { 'idempotency-key': 'k', 'x-tenant': 'other' })).status).toBe(200);
+});
+
+test('8. keys that all callers share have no limit for one caller, unless it is set', async () => {
+  const claims: Claim[] = [];
+  const { ledger } = memoryEngine();
+  const begin: typeof ledger.begin = (all) => {
+    claims.push(...all);
+    return ledger.begin(all);
+  };
+  const answer = async (options: Partial<IdempotencyOptions>, key: string) => {
+    const part = idempotency({ ledger: { ...ledger, begin }, scope: 'public', ...options });
+    await using server = await plain.serve([part], () => reply(200));
+    return await post(server.origin, { 'idempotency-key': key });
+  };
+  await answer({}, 'a');
+  await answer({ scope: () => 'tenant' }, 'b');
+  expect(claims.map(({ liveMax }) => liveMax)).toEqual([undefined, 10_000]);
+
+  const refused = [
+    await answer({ liveMax: 1 }, 'c'),
+    await answer({ liveMax: 1, scope: () => 'tenant' }, 'd'),
+  ];
+  expect(refused.map(({ status }) => status)).toEqual([429, 429]);
+  expect(await Promise.all(refused.map(async (each) => (await each.json()).title))).toEqual([
+    'There are too many live keys.',
+    'There are too many live keys of this caller.',
+  ]);
 });
 
 describe('11. X-Forwarded-For', () => {

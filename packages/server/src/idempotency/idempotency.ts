@@ -61,7 +61,11 @@ export interface IdempotencyOptions {
   heldMax?: Duration | undefined;
   /** How long keys and responses are kept. Default: `24h`. */
   keep?: Duration | undefined;
-  /** The most keys that one scope may have. Default: `10000`. */
+  /**
+   * The most keys that one scope may have. It keeps one caller from filling the store. With `scope: 'public'`,
+   * all callers share one scope, so there is no limit unless you set it. Default: `10000`, or none with
+   * `'public'`.
+   */
   liveMax?: number | undefined;
   /** The most bytes of a request body. Default: `1048576` (1 MiB). */
   bodyMax?: number | undefined;
@@ -89,7 +93,7 @@ export const idempotencyFields = {
   lease: duration('30s', undefined, 100),
   heldMax: duration('15m'),
   keep: duration('24h'),
-  liveMax: count(10_000, 1),
+  liveMax: count(undefined, 1),
   bodyMax: count(mebibyte, 0),
   responseMax: count(mebibyte, 0),
   replay: list(text(), []),
@@ -127,6 +131,7 @@ export interface IdempotencyCounts {
  */
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
+const liveMaxOfCaller = 10_000;
 const scopeLengthMax = 128;
 const pollMs = [50, 250] as const;
 const repeatMs = 250;
@@ -135,6 +140,9 @@ const retrySoon = { 'retry-after': '1' };
 
 const storeUnavailable = problem('store-unavailable', retrySoon);
 const inProgress = problem('in-progress', retrySoon);
+const retryLater = { 'retry-after': '60' };
+const callerFull = problem('too-many-keys', retryLater);
+const storeFull = problem('too-many-keys', retryLater, { title: 'There are too many live keys.' });
 
 /**
  * A part for `guard`. It executes only one of all requests with the same Idempotency-Key, and all of them get
@@ -143,17 +151,11 @@ const inProgress = problem('in-progress', retrySoon);
 export function idempotency(options: IdempotencyOptions, environment: Environment = {}): IdempotencyPart {
   const settings = readTable(idempotencyFields, options, 'idempotency.');
   const { clock = systemClock, random = systemRandom } = environment;
-  const {
-    scope: scopeOf,
-    keep: keepMs,
-    lease: leaseMs,
-    liveMax,
-    bodyMax,
-    responseMax,
-    timeout: timeoutMs,
-  } = settings;
+  const { scope: scopeOf, keep: keepMs, lease: leaseMs, bodyMax, responseMax, timeout: timeoutMs } = settings;
   const ledger = assertLedger(settings.ledger);
   assertScope(scopeOf);
+  // A limit for all callers together would be an outage: the keys of a day are kept, however many callers there are.
+  const liveMax = settings.liveMax ?? (scopeOf === 'public' ? Infinity : liveMaxOfCaller);
   const mayReexecute = settings.transactional || settings.whenLost === 'reexecute';
   const alsoReplayed = settings.replay.map((name) => assertReplayable(name.toLowerCase()));
   const encryption = assertEncryption(settings.encryption);
@@ -269,7 +271,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     if (begun.kind === 'running') return inProgress;
     if (begun.kind === 'mismatch') return problem('key-reused');
     if (begun.kind === 'unknown') return problem('outcome-unknown');
-    if (begun.kind === 'full') return problem('too-many-keys', { 'retry-after': '60' });
+    if (begun.kind === 'full') return scopeOf === 'public' ? storeFull : callerFull;
     return problem('response-not-stored');
   }
 
@@ -326,7 +328,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
           fingerprint: requestFingerprint(exchange, body),
           leaseMs,
           keepMs,
-          liveMax,
+          ...(liveMax < Infinity && { liveMax }),
           whenLost: mayReexecute ? 'takeOver' : 'tell',
         };
         return begin(exchange, read.key, claim);
