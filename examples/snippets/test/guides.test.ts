@@ -183,6 +183,21 @@ describe('what a reader types and sees', { timeout: 60_000 }, () => {
     expect(await rehearse(name, { failing: ['CRASH=1 node place-order.ts'] })).toBe(commands);
   });
 
+  test('protect-a-fetch: the call ends when the customer leaves', async () => {
+    const leaving = start('node leave.ts', workshop('protect-a-fetch'), {});
+    expect(await leaving.ended).toBe(0);
+    expect(pageOf('protect-a-fetch')).toContain(`\`node leave.ts\` prints \`${leaving.output().trim()}\``);
+  });
+
+  test('make-a-post-safe: a second run places one more order, and not that of the basket', async () => {
+    const folder = workshop('make-a-post-safe');
+    expect(await start('node order.ts', folder, {}).ended).toBe(0);
+    const again = start('node order.ts', folder, {});
+    expect(await again.ended).toBe(0);
+    const last = again.output().trim().split('\n').at(-1);
+    expect(pageOf('make-a-post-safe')).toContain(`it ends with \`${last}\``);
+  });
+
   test('survive-your-clients', async () => {
     const port = await freePort();
     const rehearsed = await rehearse('survive-your-clients', {

@@ -7,12 +7,14 @@ import { storyOf } from 'holdfast';
 import { shop } from './shop.ts';
 
 const engine = await openSqlite({ file: 'shop.db' });
-await engine.transaction((db) => db.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT)'));
+await engine.transaction((db) =>
+  db.exec('CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT)'),
+);
 const server = shop(engine).listen(0, '127.0.0.1');
 await once(server, 'listening');
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`;
 const lamp = { method: 'POST', body: 'a lamp' };
-// The worst case: the shop has done its work, and the answer is lost. It happens to the first request of each client.
+// The first answer to each client is lost: the client sees a 502, whatever the shop has done.
 const lost502 = { kind: 'status', status: 502, direction: 'response', first: 1 } as const;
 const lossy = () => chaosFetch({ faults: [lost502] });
 
