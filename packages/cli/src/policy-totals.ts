@@ -7,7 +7,7 @@ import type { Cell } from './table.ts';
 export interface PolicyTotals {
   readonly processes: number;
   readonly operations: number;
-  /** The share of operations that succeeded, from 0 to 1; undefined before the first operation. */
+  /** The share of operations that succeeded, with or without a retry, from 0 to 1; undefined before the first operation. */
   readonly success: number | undefined;
   /**
    * The share of operations that succeeded only after a retry, from 0 to 1; undefined before the first
@@ -30,11 +30,16 @@ export function policyTotals(states: readonly Reported<PolicyState>[]): PolicyTo
   return {
     processes: new Set(states.map(({ process }) => process.id)).size,
     operations,
-    success: share(sum(({ counters }) => counters.succeeded)),
+    success: share(sum(({ counters }) => successesOf(counters))),
     successAfterRetry: share(sum(({ counters }) => counters.succeededAfterRetry)),
     load: operations === 0 ? 1 : attempts / operations,
     breakers: { closed: count('closed'), halfOpen: count('half-open'), open: count('open') },
   };
+}
+
+/** The number of all runs that succeeded. The counter `succeeded` counts only those without a retry. */
+export function successesOf({ succeeded, succeededAfterRetry }: PolicyState['counters']): number {
+  return succeeded + succeededAfterRetry;
 }
 
 export function breakersText({ breakers: { closed, halfOpen, open } }: PolicyTotals): Cell {

@@ -50,6 +50,19 @@ test('a policy that only observes is shown as one, with what it would have done'
   expect(listed.out).toContain('watching only observes: it retries and refuses nothing');
 });
 
+test('a call that succeeded after a retry is one of those that succeeded', async () => {
+  const { file, engine } = await parkedStore(0);
+  const bumpy = policy({ name: 'bumpy', retryOn: 'any', attempts: 2, backoff: false });
+  const run = (failures: number) =>
+    bumpy.try(({ attempt }) => (attempt > failures ? 'ok' : Promise.reject(new Error('down'))));
+  for (const failures of [0, 0, 1, 2]) await run(failures);
+  await fleetOf(engine, 'beside-bumpy');
+  const shown = await ask(['policies', 'show', 'bumpy', '--store', file]);
+  expect(shown.out).toContain('4 calls, 3 succeeded, 1 of them after a retry; stopped: 1 attempts_exhausted');
+  const listed = await ask(['policies', 'ls', '--store', file]);
+  expect(listed.out).toMatch(/^bumpy +1 +4 +75\.0 % +25\.0 % +1\.50× /m);
+});
+
 describe('holdfast topics', () => {
   test('shows one topic with its consumers, controls and groups', async () => {
     const { file, engine } = await parkedStore(2);

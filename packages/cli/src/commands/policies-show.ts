@@ -4,6 +4,7 @@ import { controlText } from '../control-text.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { onlyOperand } from '../given-values.ts';
 import { heardTable } from '../policy-controls.ts';
+import { successesOf } from '../policy-totals.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { bad, good, styled, warning } from '../styled-text.ts';
 import { type Cell, table } from '../table.ts';
@@ -31,10 +32,10 @@ export const policiesShow: Command = {
       }
       for (const { process, counters, killSwitch, enforcedShare, overridden, targets } of states) {
         terminal.out(styled(processName(process)));
-        const { operations, succeeded, succeededAfterRetry, stops, would } = counters;
+        const { operations, succeededAfterRetry, stops, would } = counters;
         const stopped = counted(stops);
         const line = [
-          `${operations} calls, ${succeeded} succeeded, ${succeededAfterRetry} of them after a retry`,
+          `${operations} calls, ${successesOf(counters)} succeeded, ${succeededAfterRetry} of them after a retry`,
           ...(stopped.length > 0 ? [`stopped: ${stopped.join(', ')}`] : []),
           ...(enforcedShare === undefined ? [] : [observedText(enforcedShare, counted(would))]),
           ...(killSwitch ? ['retries are off'] : []),

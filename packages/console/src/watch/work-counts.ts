@@ -51,14 +51,13 @@ function consumed(consumers: readonly ConsumerState[]): WorkCounts {
 function called(policies: readonly PolicyState[]): WorkCounts {
   const sum = (read: (counters: PolicyState['counters']) => number) =>
     policies.reduce((total, { counters }) => total + (read(counters) || 0), 0);
-  const succeeded = sum((each) => each.succeeded);
-  const okAfterRetry = sum((each) => each.succeededAfterRetry);
   const operations = sum((each) => each.operations);
   const attempts = sum((each) => each.attempts);
   return {
     work: operations,
-    okAtOnce: succeeded - okAfterRetry,
-    okAfterRetry,
+    // Unlike in the counters of a consumer, `succeeded` does not include `succeededAfterRetry`.
+    okAtOnce: sum((each) => each.succeeded),
+    okAfterRetry: sum((each) => each.succeededAfterRetry),
     parked: 0,
     refused: sum(({ stops }) => refusals.reduce((total, name) => total + (stops[name] ?? 0), 0)),
     attempts,
