@@ -140,6 +140,17 @@ describe('policies', () => {
     expect(policies().filter((each) => each.name.startsWith(name))).toEqual([]);
   });
 
+  test('an update keeps for how long and why a breaker is open', async () => {
+    const { clock, name, policy: made, state } = setup({ breaker: { consecutive: 1, openFor: '1m' } });
+    await made.try(() => Promise.reject(down));
+    await clock.advance(2_000);
+    made.update({ name, attempts: 2, breaker: { consecutive: 1, openFor: '1m' } });
+    await clock.advance(1_000);
+    expect(state()?.targets).toMatchObject([
+      { breaker: 'open', breakerForMs: 3_000, failingForMs: 3_000, breakerBecause: 'consecutive_failures' },
+    ]);
+  });
+
   test('never lists a document that was refused, whatever the order of the parts', () => {
     const fussy = definePart({
       key: 'fussy',

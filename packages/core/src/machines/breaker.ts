@@ -67,6 +67,9 @@ export interface BreakerSnapshot {
   readonly counts: readonly number[];
   readonly failingForMs: number;
   readonly reopensInMs: number;
+  /** Why the state last changed, and how many ms ago. Undefined if it never changed. */
+  readonly cause?: BreakerCause | undefined;
+  readonly changedForMs?: number | undefined;
 }
 
 const CALLS = 0;
@@ -292,6 +295,7 @@ export class Breaker {
       counts: this.#counts.save(now),
       failingForMs: now - this.#failingSince,
       reopensInMs: this.#reopensAt - now,
+      ...(this.#cause && { cause: this.#cause, changedForMs: now - this.#changedAt }),
     };
   }
 
@@ -312,6 +316,8 @@ export class Breaker {
     this.#openForMs = Math.min(snapshot.reopensInMs, this.#settings.openForMs[1]);
     this.#reopensAt = now + this.#openForMs;
     this.#soonestAt = this.#reopensAt;
+    this.#cause = snapshot.cause;
+    this.#changedAt = snapshot.changedForMs === undefined ? 0 : now - snapshot.changedForMs;
   }
 
   #slowOverMs(durationMs: number): number {
