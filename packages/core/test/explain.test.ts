@@ -94,6 +94,11 @@ describe('the rings', () => {
       'breaker refuses?',
       'last 50 calls. Open',
     ],
+    [
+      { breaker: { window: { calls: 5 }, minimum: 20, consecutive: 0 } },
+      'breaker refuses?',
+      '50 % of at least 5 calls failed in the last 5 calls',
+    ],
     [{ breaker: { whenOpen: 'wait' } }, 'breaker refuses?', 'waits for it'],
     [{ attempts: 'unlimited', patience: '1m' }, 'breaker refuses?', 'waits for it'],
     [{ limiter: { rate: '120/m' } }, 'limiter', '2 attempts a second'],

@@ -144,7 +144,9 @@ function sayBreaker(breaker: NonNullable<PartSettings['breaker']>, waits: boolea
   const { window, minimum, failureRatio, consecutive, slow, openFor } = breaker;
   const [least, most = least] = openFor as readonly [number, number?];
   const back = typeof window === 'number' ? formatMs(window) : `${window.calls} calls`;
-  const ratio = `${round(100 * failureRatio)} % of at least ${minimum} calls failed in the last ${back}`;
+  // If the window is fewer calls than the minimum, a full window is enough.
+  const needed = typeof window === 'number' ? minimum : Math.min(minimum, window.calls);
+  const ratio = `${round(100 * failureRatio)} % of at least ${needed} calls failed in the last ${back}`;
   const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';
   const isAuto = slow?.over === 0;
   const over = isAuto ? '10 times what is usual, and a second' : formatMs(slow?.over ?? 0);

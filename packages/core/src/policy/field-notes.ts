@@ -36,7 +36,8 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'breaker.window':
     'Which calls are counted. A duration: the calls of that time. `{ calls: 100 }`: the last 100 calls.',
   'breaker.window.calls': 'The breaker counts this many of the latest calls, however old they are.',
-  'breaker.minimum': 'With fewer counted calls than this, the ratios are ignored.',
+  'breaker.minimum':
+    'With fewer counted calls than this, the ratios are ignored. If `window` is fewer calls than this, a full window is enough.',
   'breaker.failureRatio': 'If this share of the counted calls failed (0 to 1), the breaker opens.',
   'breaker.consecutive':
     'The breaker opens after this many failures in a row, whatever the ratio. With heavy traffic, it takes more. 0: failures in a row do not open it.',

@@ -208,7 +208,10 @@ export interface BreakerSpec {
    * Default: `30s`.
    */
   window?: Duration | BreakerWindowSpec | undefined;
-  /** With fewer counted calls than this, the ratios are ignored. Default: `20`. */
+  /**
+   * With fewer counted calls than this, the ratios are ignored. If `window` is fewer calls than this, a full
+   * window is enough. Default: `20`.
+   */
   minimum?: number | undefined;
   /** If this share of the counted calls failed (0 to 1), the breaker opens. Default: `0.5`. */
   failureRatio?: number | undefined;
