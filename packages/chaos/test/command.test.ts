@@ -54,7 +54,7 @@ describe('a wrong question exits with 2', () => {
     ],
     [['--upstream=1', '--spec=gone.json'], '--spec gone.json cannot be read: no such file'],
     [['--upstream=1', '--spec=odd.json'], /^holdfast-chaos: --spec odd\.json is not JSON: /],
-    [['--upstream=1', '--spec=bad.json'], '--spec: faults[0].rate: expected a number up to 1, got 7.'],
+    [['--upstream=1', '--spec=bad.json'], '--spec: faults[0].rate: expected a number from 0 to 1, got 7.'],
   ])('%j', async (args, sentence) => {
     const { terminal, complaints, lines } = setup({
       'odd.json': '{',

@@ -69,7 +69,7 @@ test.each([
     { faults: [{ kind: 'hang' }, { kind: 'toString' }] },
     'faults[1].kind: expected one of latency, slow, hang, refuse, reset, truncate, error, status, duplicate, reorder, got "toString"',
   ],
-  [{ faults: [{ kind: 'hang', rate: 1.5 }] }, 'faults[0].rate: expected a number up to 1, got 1.5'],
+  [{ faults: [{ kind: 'hang', rate: 1.5 }] }, 'faults[0].rate: expected a number from 0 to 1, got 1.5'],
   [
     { faults: [{ kind: 'latency' }] },
     'faults[0].delay: expected a duration such as "200ms" or an object with distribution, got undefined',
@@ -93,7 +93,7 @@ test.each([
   ],
   [
     { faults: [{ kind: 'status', status: 99 }] },
-    'faults[0].status: expected a whole number of at least 200 up to 599, got 99',
+    'faults[0].status: expected a whole number from 200 to 599, got 99',
   ],
   [
     { faults: [{ kind: 'status', headers: { 'bad name': 'x' } }] },

@@ -282,8 +282,7 @@ function readField<Out>(field: Field<unknown, Out>, value: unknown, path: string
   const read = field.read(value, path);
   if (read !== undefined) return read;
   const { kind, words, min, max } = field;
-  const atLeast = min ? ` of at least ${min}` : '';
-  const atMost = max ? ` up to ${max}` : '';
+  const range = max !== undefined ? ` from ${min ?? 0} to ${max}` : min ? ` of at least ${min}` : '';
   const instead = words && !kind.includes('one of') ? ` or "${Object.keys(words).join('" or "')}"` : '';
-  throw new OptionsError(path, value, kind + atLeast + atMost + instead);
+  throw new OptionsError(path, value, kind + range + instead);
 }

@@ -48,21 +48,21 @@ export const breaker = definePart<typeof fields, BreakerFields>({
   create({ breaker: settings }, plan, spec) {
     if (!settings) return;
     const { window, slow, openFor } = settings;
+    const written = Object(spec.breaker) as { openFor?: unknown; whenOpen?: string };
     const machine = {
       ...settings,
       windowMs: typeof window === 'number' ? window : 0,
       windowCalls: typeof window === 'object' ? window.calls : 0,
       slowOverMs: slow?.over || Infinity,
       slowRatio: slow?.ratio ?? 1,
-      openForMs: rangeOf('breaker.openFor', openFor),
+      openForMs: rangeOf('breaker.openFor', openFor, written.openFor),
     };
     addGuards(plan);
     plan.needsClock ||= machine.slowOverMs < Infinity;
     // With unlimited attempts, a run waits while the breaker is open. Only an explicit `whenOpen: 'stop'`
     // makes it end.
-    const whenOpen = (spec.breaker as { whenOpen?: string } | undefined)?.whenOpen;
     plan.waitsForBreaker =
-      settings.whenOpen === 'wait' || (plan.attempts === Infinity && whenOpen === undefined);
+      settings.whenOpen === 'wait' || (plan.attempts === Infinity && written.whenOpen === undefined);
     perTarget(plan, 'member', (target) => {
       target.breaker = new Breaker(machine, plan.random);
       if (slow?.over === AUTO) target.breaker.slowOver = () => unusualMs(target.latency);

@@ -25,10 +25,14 @@ const fields = {
 export const choice = /* @__PURE__ */ definePart<typeof fields, ChoiceFields>({
   key: 'choice',
   fields,
-  create({ choice: settings }, plan) {
+  create({ choice: settings }, plan, spec) {
     if (!settings) return;
     const { consecutive, ejectFor } = settings;
-    const ejectForMs = rangeOf('choice.ejectFor', ejectFor);
+    const ejectForMs = rangeOf(
+      'choice.ejectFor',
+      ejectFor,
+      (Object(spec.choice) as { ejectFor?: unknown }).ejectFor,
+    );
     const chooser = new Choice<Member>({ consecutive, ejectForMs }, plan.random);
     addGuards(plan);
     perTarget(plan, 'member', () => {});
