@@ -21,6 +21,8 @@ export interface Assertion {
 export type Relation = '<' | '<=' | '>' | '>=' | '=';
 
 const inSeconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
+/** These figures are at most 1. */
+const shares: readonly Metric[] = ['success', 'wasted', 'share', 'finished'];
 const isTrue: Record<Relation, (figure: number, limit: number) => boolean> = {
   '<': (figure, limit) => figure < limit,
   '<=': (figure, limit) => figure <= limit,
@@ -50,7 +52,7 @@ export function parseAssertion(text: string, path = 'assertion'): Assertion {
     text: text.trim(),
     bound: readTable(boundFields, part, `${path}: `) as Bound,
     relation: signs[relation] ?? (relation as Relation),
-    limit: limitOf(metric as Metric, value, unit, path),
+    limit: limitOf(metric as Metric, text.trim(), value, unit, path),
     failing: failing === undefined ? undefined : shareOf(failing, path),
   };
 }
@@ -75,12 +77,17 @@ function momentMs(text: string, path: string): number {
   return durationMs(/^[\d.]+$/.test(text) ? `${Number(text)}s` : text, path);
 }
 
-function limitOf(metric: Metric, value: string, unit: string, path: string): number {
+function limitOf(metric: Metric, text: string, value: string, unit: string, path: string): number {
   const number = Number(value);
   const wanted = `${path}: the value`;
   if (Number.isNaN(number)) throw new OptionsError(wanted, value, 'a number');
   if (inSeconds.includes(metric)) {
     return unit === '' ? number : durationMs(`${value}${unit}`, wanted) / 1000;
+  }
+  if (shares.includes(metric) && number > (unit === '%' ? 100 : 1)) {
+    const inPercent = text.replace(/([<>=≤≥]\s*[\d.]+)/, '$1%');
+    const meant = unit === '' && number <= 100 ? inPercent : undefined;
+    throw new OptionsError(wanted, number, 'a share from 0 to 1, or from 0% to 100%', meant);
   }
   if (unit === '%') return number / 100;
   if (unit !== '' && unit !== 'x') throw new OptionsError(wanted, value + unit, `a number, for ${metric}`);

@@ -10,8 +10,9 @@ export function* mistakesIn(table: Table, input: object, path = ''): Generator<O
     if (!Object.hasOwn(table, key)) yield unknownField(table, key, value, path);
   }
   for (const [key, field] of Object.entries(table)) {
-    const value = (input as Readonly<Record<string, unknown>>)[key] ?? field.default;
+    const value = (input as Readonly<Record<string, unknown>>)[key] ?? undefined;
     if (value !== undefined) yield* mistakesOf(field, value, path + key);
+    else if (field.default !== undefined) yield* mistakesOfWhole(field, field.default, path + key);
   }
 }
 
@@ -25,7 +26,10 @@ function* mistakesOf(field: Field, value: unknown, path: string): Generator<Opti
     areInside = true;
     yield mistake;
   }
-  if (areInside) return;
+  if (!areInside) yield* mistakesOfWhole(field, value, path);
+}
+
+function* mistakesOfWhole(field: Field, value: unknown, path: string): Generator<OptionsError> {
   const mistake = mistakeOf(() => readTable({ '': field }, { '': value }, path));
   if (mistake) yield mistake;
 }

@@ -3,7 +3,8 @@ import { atPath, isDocument, type Table, text, unknownField } from 'holdfast/fie
 import { jsonSchema } from 'holdfast/schema';
 import { ConfigError, type Problem } from './config-error.ts';
 import { readDocument, type SourceDocument } from './document.ts';
-import { mistakeOf, mistakesIn } from './mistakes.ts';
+import { mistakesIn } from './mistakes.ts';
+import { conflictsIn } from './policy-conflicts.ts';
 import { mapAt, problemsOf } from './table.ts';
 import type { Schema } from './table-schema.ts';
 
@@ -59,20 +60,28 @@ function* mistakesOfPolicies(specs: readonly NamedSpec[], document: object): Gen
   }
 }
 
-/** Checks each field of a policy first. Conflicts between fields are checked only if every field is valid. */
-function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError> {
+/**
+ * Returns all mistakes of one policy: first those of each field alone, then the conflicts between the fields
+ * that are valid.
+ */
+export function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError> {
   const input = spec ?? {};
   if (!isDocument(input)) {
     yield new OptionsError(path, input, 'a policy');
     return;
   }
-  let areInside = false;
-  for (const mistake of mistakesIn(policyTable, input, path && `${path}.`)) {
-    areInside = true;
-    yield mistake;
+  const wrong: string[] = [];
+  for (const mistake of mistakesIn(policyTable, input)) {
+    wrong.push(mistake.path);
+    yield movedTo(path, mistake);
   }
-  const whole = areInside ? undefined : mistakeOf(() => readPolicySpec(input, path));
-  if (whole) yield whole;
+  for (const conflict of conflictsIn(input, wrong)) yield movedTo(path, conflict);
+}
+
+function movedTo(path: string, mistake: OptionsError): OptionsError {
+  if (path === '') return mistake;
+  const { value, expected, meant, isUnknown } = mistake;
+  return new OptionsError(`${path}.${mistake.path}`, value, expected, meant, isUnknown);
 }
 
 /**
@@ -90,7 +99,10 @@ function misplaced(source: SourceDocument, document: Readonly<Record<string, unk
   const beside = Object.keys(document)
     .filter((key) => key !== 'policies')
     .map((key) => source.problemAt(key, 'stands beside policies: put it inside one'));
-  if (isDocument(policies)) return beside;
+  if (isDocument(policies)) {
+    if (Object.keys(policies).length > 0) return beside;
+    return [...beside, source.problemAt('policies', 'expected at least one policy, got none')];
+  }
   return [...beside, source.problemAt('policies', 'expected a map of names to policies')];
 }
 

@@ -5,21 +5,25 @@ import {
   either,
   type Field,
   flag,
+  isDocument,
   list,
   number,
   type OutputOf,
   rate,
+  readTable,
   type SettingsOf,
   shape,
   text,
   word,
 } from 'holdfast/fields';
 import { jsonSchema } from 'holdfast/schema';
-import { ConfigError } from './config-error.ts';
-import { readDocument } from './document.ts';
-import { policyTable, readPolicySpec } from './policies.ts';
-import { brokenRules } from './scenario-rules.ts';
-import { mapOf, needed, readSource } from './table.ts';
+import { ConfigError, type Problem, problemsMax } from './config-error.ts';
+import { readDocument, type SourceDocument } from './document.ts';
+import { mistakeOf, mistakesIn } from './mistakes.ts';
+import { mistakesOfPolicy, policyTable, readPolicySpec } from './policies.ts';
+import { type BrokenRule, brokenRules } from './scenario-rules.ts';
+import { soundPart } from './sound-part.ts';
+import { mapAt, mapOf, needed, problemsOf } from './table.ts';
 import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
@@ -401,10 +405,52 @@ export type Metric = (typeof metrics)[number];
 /** Parses and validates a scenario of the simulator. Throws a `ConfigError`. */
 export function parseScenario(text: string, file?: string): Scenario {
   const source = readDocument(text, file);
-  const scenario = readSource(scenarioFields, source);
-  const problems = brokenRules(scenario).map(({ path, message }) => source.problemAt(path, message));
-  if (problems.length > 0) throw new ConfigError(source.file, problems);
-  return scenario;
+  const input = mapAt(source);
+  const mistakes = [...firstOf(mistakesOfScenario(input))];
+  if (mistakes.length === 0) {
+    const scenario = readTable(scenarioFields, input);
+    const broken = brokenRules(scenario);
+    if (broken.length === 0) return scenario;
+    throw new ConfigError(source.file, problemsAt(source, broken));
+  }
+  throw new ConfigError(source.file, [
+    ...problemsOf(source, mistakes),
+    ...problemsAt(source, brokenBeside(input, mistakes)),
+  ]);
+}
+
+function problemsAt({ problemAt }: SourceDocument, broken: readonly BrokenRule[]): Problem[] {
+  return broken.map(({ path, message }) => problemAt(path, message));
+}
+
+/** Returns the conflicts in the part of a scenario that has no mistakes. */
+function brokenBeside(
+  input: Readonly<Record<string, unknown>>,
+  mistakes: readonly OptionsError[],
+): BrokenRule[] {
+  const sound = soundPart(
+    input,
+    mistakes.map(({ path }) => path),
+  );
+  // With more than a hundred mistakes, the part may have others, and can not be read.
+  if (!sound || mistakeOf(() => readTable(scenarioFields, sound.input))) return [];
+  return brokenRules(readTable(scenarioFields, sound.input)).filter(({ path }) => sound.isSound(path));
+}
+
+/** Returns the mistakes of all fields, and the conflicts inside of each policy. */
+function* mistakesOfScenario(input: Readonly<Record<string, unknown>>): Generator<OptionsError> {
+  const { policies } = input;
+  if (!isDocument(policies)) return yield* mistakesIn(scenarioFields, input);
+  yield* mistakesIn(scenarioFields, { ...input, policies: {} });
+  for (const [name, spec] of Object.entries(policies)) yield* mistakesOfPolicy(spec, `policies.${name}`);
+}
+
+function* firstOf<T>(all: Iterable<T>): Generator<T> {
+  let count = 0;
+  for (const each of all) {
+    yield each;
+    if (++count === problemsMax) return;
+  }
 }
 
 /** The JSON Schema of the documents that `parseScenario` reads. */

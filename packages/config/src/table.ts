@@ -60,7 +60,7 @@ export function parseTable<T extends Table>(table: T, text: string, file?: strin
 }
 
 /** Reads a parsed document with a table of fields. Throws a `ConfigError` with all mistakes. */
-export function readSource<T extends Table>(table: T, source: SourceDocument): SettingsOf<T> {
+function readSource<T extends Table>(table: T, source: SourceDocument): SettingsOf<T> {
   const input = mapAt(source);
   const problems = problemsOf(source, mistakesIn(table, input));
   if (problems.length > 0) throw new ConfigError(source.file, problems);
@@ -80,8 +80,9 @@ export function mapAt({ data, file, problemAt }: SourceDocument): Record<string,
  */
 export function problemsOf(source: SourceDocument, mistakes: Iterable<OptionsError>): Problem[] {
   const problems: Problem[] = [];
-  for (const { path, message } of mistakes) {
-    problems.push(source.problemAt(path, message));
+  for (const { path, message, expected } of mistakes) {
+    const hint = expected === 'a function' ? '; a function or class can be given only in TypeScript' : '';
+    problems.push(source.problemAt(path, message + hint));
     if (problems.length === problemsMax) break;
   }
   return problems;

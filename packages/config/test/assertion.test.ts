@@ -30,6 +30,15 @@ describe('an assertion', () => {
       'success > 9% at 500% failures',
       'assertion: the share of failures: expected between 0% and 100%, got "500%"',
     ],
+    [
+      'success > 99',
+      'assertion: the value: expected a share from 0 to 1, or from 0% to 100%, got 99; did you mean success > 99%?',
+    ],
+    [
+      'success of web from 60s ≥ 99.5 at 5% failures',
+      'did you mean success of web from 60s ≥ 99.5% at 5% failures?',
+    ],
+    ['wasted < 101%', 'assertion: the value: expected a share from 0 to 1, or from 0% to 100%, got 101'],
     ['success from soon > 9%', 'assertion: from: expected a duration'],
   ])('names the part of "%s" that is wrong', (text, sentence) => {
     expect(() => parseAssertion(text)).toThrow(sentence);

@@ -140,11 +140,52 @@ describe('policies', () => {
       'p.yaml:3:22: policies.a.backoff.base: expected a duration such as "200ms", got "8 seconds"',
       'p.yaml:3:38: policies.a.backoff.cap: expected a duration such as "200ms", got -1',
       'p.yaml:3:42: policies.a.backoff.strategi: not an option; did you mean strategy?',
-      'p.yaml:4:41: policies.a.breaker.slow.ratio: expected a number up to 1, got 7',
+      'p.yaml:4:41: policies.a.breaker.slow.ratio: expected a number from 0 to 1, got 7',
       'p.yaml:4:54: policies.a.breaker.probes: expected a whole number of at least 1, got 0',
       expect.stringMatching(/^p\.yaml:7:5: policies\.b\.atempts: not an option; did you mean attempts\?$/),
+      expect.stringMatching(/^p\.yaml:8:21: policies\.b\.retryOn\[1\]: expected network, http, .*, got 5$/),
       'p.yaml:9:6: policies.c: expected a policy, got 1',
       'p.yaml:10:4: d: stands beside policies: put it inside one',
+    ]);
+  });
+
+  test('conflicts are told together with the mistakes of single fields', () => {
+    const text = [
+      'atempts: 3',
+      'budget: { ratio: -1 }',
+      'breaker: { openFor: [30s, 1s], probes: 0 }',
+      'retryOn: [sqll, http, htpp]',
+      'neverOn: [TypeError]',
+      'hedge: { percentile: 0.9, after: 1s }',
+      'fallback: { reserve: 1s }',
+    ];
+    expect(problemsOf(() => parsePolicies(text.join('\n'), 'p'))).toEqual([
+      'p:1:1: atempts: not an option; did you mean attempts?',
+      'p:2:18: budget.ratio: expected a number from 0 to 1, got -1',
+      'p:3:21: breaker.openFor: expected the shortest and the longest time, in this order, got ["30s","1s"]',
+      'p:3:40: breaker.probes: expected a whole number of at least 1, got 0',
+      expect.stringMatching(/^p:4:11: retryOn\[0\]: expected network, .*, got "sqll"$/),
+      expect.stringMatching(/^p:4:23: retryOn\[2\]: expected network, .*, got "htpp"$/),
+      'p:5:11: neverOn[0]: expected a function, got "TypeError"; a function or class can be given only in TypeScript',
+      'p:6:22: hedge.percentile: expected either a percentile or a delay, not both, got 0.9',
+      'p:7:11: fallback.to: expected a value, a function or a list of them, got undefined',
+    ]);
+  });
+
+  test.each([
+    ['patience: 60 s\nattemptTimeout: 20s', 'patience'],
+    ['patience: 60 s\nattempts: unlimited', 'patience'],
+    ['backoff: { base: 1m, cap: 5 m }', 'backoff.cap'],
+    ['backoff: { base: x, cap: 50ms }', 'backoff.base'],
+  ])('%j has one mistake: nothing conflicts with a value that was not understood', (text, path) => {
+    expect(problemsOf(() => parsePolicies(text, 'p'))).toEqual([
+      expect.stringMatching(new RegExp(`^p:1:\\d+: ${path}: `)),
+    ]);
+  });
+
+  test('of no policy at all are refused', () => {
+    expect(problemsOf(() => parsePolicies('policies: {}', 'p'))).toEqual([
+      'p:1:11: policies: expected at least one policy, got none',
     ]);
   });
 
@@ -316,6 +357,48 @@ describe('scenarios', () => {
       's:6:40: clients.web.arrivals.poisson:',
       's:8:18: policies.a.attempts:',
       's:8:41: policies.a.budget.ratio:',
+    ]);
+  });
+
+  test('names that are nowhere are told together with the mistakes of fields', () => {
+    const text = [
+      'id: S',
+      'duration: soon',
+      'services:',
+      '  api: { workers: none, calls: [{ to: nowhere }] }',
+      '  db: { calls: [{ to: apii }] }',
+      'clients:',
+      '  web: { to: dbb, arrivals: { poisson: 1/s } }',
+      '  app: { to: api, arrivals: { poisson: fast } }',
+      'faults:',
+      '  - { kind: stal, service: db, from: 1s }',
+      '  - { kind: stall, service: dbx, from: 1s }',
+      '  - { kind: flush, service: api, from: 1s, instance: 3 }',
+      'policies:',
+      '  a: { attempts: 0, breaker: { openFor: [30s, 1s] } }',
+      'expect: [{ metric: success, clients: api → db, atLeast: 0.9 }]',
+      'toString: 1',
+    ].join('\n');
+    expect(problemsOf(() => parseScenario(text, 's')).map((line) => line.split(' ', 2).join(' '))).toEqual([
+      's:2:11: duration:',
+      's:4:19: services.api.workers:',
+      's:5:23: services.db.calls[0].to:',
+      's:7:14: clients.web.to:',
+      's:8:40: clients.app.arrivals.poisson:',
+      's:10:7: faults[0].kind:',
+      's:11:29: faults[1].service:',
+      's:14:18: policies.a.attempts:',
+      's:14:41: policies.a.breaker.openFor:',
+      's:16:1: toString:',
+    ]);
+  });
+
+  test('fields that are missing are told by their names', () => {
+    expect(problemsOf(() => parseScenario('title: x', 's'))).toEqual([
+      's:1:1: id: expected a text, got nothing',
+      's:1:1: duration: expected a duration such as "200ms" of at least 1, got nothing',
+      's:1:1: services: expected a map of names, got nothing',
+      's:1:1: clients: expected a map of names, got nothing',
     ]);
   });
 
