@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +13,6 @@ import { orders as fastifyOrders } from '../src/commit-fastify.ts';
 import { orders as honoOrders, serveOrders } from '../src/commit-hono.ts';
 import { orders as nodeOrders } from '../src/commit-node.ts';
 import { orders as expressOrders } from '../src/server-express.ts';
-import { catalogue } from '../src/server-fastify.ts';
 import { payments } from '../src/server-redis.ts';
 
 const redis = await service('redis');
@@ -26,14 +27,23 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('a catalogue is limited, healthy, and in time', async () => {
-  const app = await catalogue();
-  onTestFinished(() => app.close());
-  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
-  expect(await (await fetch(`${origin}/products/7`)).json()).toEqual({ id: '7', name: 'book' });
-  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+test('a catalogue is healthy, answers as docs/server.md says, and ends with a signal', async () => {
+  const program = path.join(root, 'examples/snippets/src/server-fastify.ts');
+  const child = spawn(process.execPath, ['--conditions=holdfast-source', '--no-warnings', program], {
+    env: { ...process.env, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exited = once(child, 'exit');
+  const origin = String((await once(child.stdout, 'data'))[0]).trim();
+  const product = await fetch(`${origin}/products/7`);
   const late = await fetch(`${origin}/products/7`, { headers: { holdfast: 'patience=0' } });
-  expect(late.status).toBe(504);
+  expect([product.status, late.status]).toEqual([200, 504]);
+  const page = await readFile(path.join(root, 'docs/server.md'), 'utf8');
+  expect(page).toContain(`\`\`\`text\n${await product.text()}\n${await late.text()}\n\`\`\``);
+  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
 });
 
 test.each<[framework: string, start: (engine: SqliteEngine) => Promise<string>]>([
