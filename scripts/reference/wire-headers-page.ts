@@ -87,6 +87,7 @@ export function wireHeadersPage(): string {
           return [code(header), code(example), `${readRequest({ [header]: example }).patienceMs} ms`];
         }),
       ),
+      '`x-request-timeout-ms`, a whole number of ms, is read as well, by the part `deadline` and by the gateway, where none of these is sent.',
       'When to try again, of a response. The first that can be read counts; it is the least wait, and chance only adds to it:',
       table(
         ['header', 'example', 'wait', 'what it says'],

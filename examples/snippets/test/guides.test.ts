@@ -127,6 +127,8 @@ function workshop(name: string): string {
   const main = path.join(root, 'packages/cli/src/main.ts');
   writeFileSync(path.join(bin, 'node'), `#!/bin/sh\n${node} "$@"\n`, { mode: 0o755 });
   writeFileSync(path.join(bin, 'holdfast'), `#!/bin/sh\n${node} '${main}' "$@"\n`, { mode: 0o755 });
+  // `npx` takes a program of `node_modules`, which is the same as that of the path here.
+  writeFileSync(path.join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
   return folder;
 }
 
@@ -211,8 +213,8 @@ describe('what a reader types and sees', { timeout: 60_000 }, () => {
   test('put-the-gateway-in-front', async () => {
     const [legacy, gateway, admin] = [await freePort(), await freePort(), await freePort()];
     const rehearsed = await rehearse('put-the-gateway-in-front', {
-      beside: { command: 'node legacy.ts', prints: 'ready', before: 'holdfast gateway check' },
-      goesOn: ['holdfast gateway gateway.yaml'],
+      beside: { command: 'node legacy.ts', prints: 'ready', before: 'npx holdfast gateway check' },
+      goesOn: ['npx holdfast gateway gateway.yaml'],
       env: { LEGACY_PORT: legacy, GATEWAY_PORT: gateway, ADMIN_PORT: admin },
       instead: {
         ':3000': `:${legacy}`,

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { ConfigError } from '@holdfast/config';
+import type { Field } from 'holdfast/fields';
 import { describe, expect, test } from 'vitest';
 import { envoyConfiguration } from '../src/envoy/envoy-configuration.ts';
+import { protectionFields, upstreamFields } from '../src/file/gateway-file.ts';
 import { explainGateway, type GatewayConfig, gatewaySchema, parseGateway } from '../src/index.ts';
 
 function problemsOf(yaml: string, files: Record<string, string> = {}): string[] {
@@ -245,6 +248,25 @@ describe('a file', () => {
     const yaml = `admin: { token: "\${TOKEN}" }${minimal}`;
     const { admin } = parseGateway(yaml, { environment: { TOKEN: 'a: [b]\nroutes: []' } });
     expect(admin!.token).toBe('a: [b]\nroutes: []');
+  });
+
+  test('has a README with each field of a block, and its default', () => {
+    const page = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+    const { retry, hedge, ...protections } = protectionFields;
+    const { healthCheck, outlierEjection } = upstreamFields;
+    const blocks: Record<string, Field> = { ...protections, healthCheck, outlierEjection };
+    const missing = Object.entries(blocks).flatMap(([name, { fields }]) => {
+      const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
+      return Object.entries(fields!)
+        .filter(([field]) => field !== 'enabled')
+        .map(([field, { default: given }]) => {
+          const hasDefault = given !== undefined && field !== 'scope';
+          return `\`${field}\`${hasDefault ? ` ${[given].flat().join(', ')}` : ''}`;
+        })
+        .filter((text) => !row.includes(text))
+        .map((text) => `${name}: ${text}`);
+    });
+    expect(missing).toEqual([]);
   });
 
   test('has a JSON Schema', () => {
