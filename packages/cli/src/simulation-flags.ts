@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs';
 import {
   type Assertion,
   type Bound,
+  ConfigError,
   holds,
   missingPartIn,
   parseAssertion,
   parsePolicies,
   parseScenario,
+  readDocument,
   type Scenario,
   underTest,
 } from '@holdfast/config';
@@ -181,6 +183,23 @@ export function progress(
   };
 }
 
+/** Parses a scenario. For a document of policies, throws a `UsageError` that names the flag for it. */
 export function readScenario({ text, file }: { text: string; file: string }): Scenario {
+  if (isOfPolicies(text, file))
+    throw new UsageError(
+      `${file} is a document of policies, and a scenario is needed; give the policies with --policy ${file}.`,
+    );
   return parseScenario(text, file);
+}
+
+function isOfPolicies(text: string, file: string): boolean {
+  const data = Object(readDocument(text, file).data) as object;
+  if (['services', 'clients', 'duration'].some((key) => Object.hasOwn(data, key))) return false;
+  if (Object.hasOwn(data, 'policies')) return true;
+  try {
+    return Object.keys(data).length > 0 && parsePolicies(text, file).size > 0;
+  } catch (error) {
+    if (error instanceof ConfigError) return false;
+    throw error;
+  }
 }

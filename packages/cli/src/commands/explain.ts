@@ -30,11 +30,7 @@ export const explainPolicy: Command = {
     const named = (flag: string, name: string) => {
       const spec = policies.get(name);
       if (spec) return policy({ ...spec, name });
-      const has = [...policies.keys()];
-      const meant = didYouMean(name, has).replace('; did', '. Did');
-      throw new UsageError(
-        `--${flag}: ${file} has no policy "${name}"; it has ${has.join(', ')}${meant || '.'}`,
-      );
+      throw noPolicyIn(file, flag, name, policies.keys());
     };
     const within = (given.lists.within ?? []).map((name) => named('within', name));
     const only = textOf(given, 'policy');
@@ -49,6 +45,15 @@ export const explainPolicy: Command = {
     return 0;
   },
 };
+
+/** The error for a flag that names a policy which the file does not have. */
+export function noPolicyIn(file: string, flag: string, name: string, known: Iterable<string>): UsageError {
+  const has = [...known];
+  const meant = didYouMean(name, has).replace('; did', '. Did');
+  return new UsageError(
+    `--${flag}: ${file} has no policy "${name}"; it has ${has.join(', ')}${meant || '.'}`,
+  );
+}
 
 /**
  * The column at which the sentences of the first two sections begin. The names of the policy's layers are

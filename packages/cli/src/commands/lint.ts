@@ -5,6 +5,7 @@ import { readText } from '../files.ts';
 import { msOf, onlyOperand, textOf } from '../given-values.ts';
 import { bad, styled, warning } from '../styled-text.ts';
 import { wrapText } from '../text-width.ts';
+import { noPolicyIn } from './explain.ts';
 
 /** A lint finding with its position in the file. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
@@ -21,11 +22,12 @@ export const lintPolicy: Command = {
   summary: 'what is wrong with a policy, with line and column',
   operands: '<policy.yaml>',
   flags: {
+    policy: { value: 'name', says: 'only this policy of the file' },
     strict: { says: 'warnings are as bad as errors' },
     method: { value: 'HTTP method', says: 'of the requests it is for' },
     p999: { value: 'duration', says: 'what all but one attempt in a thousand take' },
   },
-  examples: ['lint policies.yaml', 'lint policies.yaml --method POST --strict'],
+  examples: ['lint policies.yaml', 'lint policies.yaml --policy payment --method POST --strict'],
   async run(given, terminal) {
     const file = onlyOperand(given, 'a file of policies');
     const found = findingsIn(await readText(file), file, given);
@@ -51,13 +53,16 @@ export const lintPolicy: Command = {
 function findingsIn(text: string, file: string, given: Given): Placed[] {
   const method = textOf(given, 'method');
   const p999Ms = msOf(given, 'p999');
+  const only = textOf(given, 'policy');
   let policyAt = (_path: string): string | null => null;
   try {
     const source = readDocument(text, file);
     policyAt = (path) => policyIn(source.data, path);
     const policies = parsePolicies(text, file);
+    if (only !== undefined && !policies.has(only)) throw noPolicyIn(file, 'policy', only, policies.keys());
     const isMany = Object.hasOwn(source.data as object, 'policies');
-    return [...policies].flatMap(([name, spec]) =>
+    const chosen = [...policies].filter(([name]) => only === undefined || name === only);
+    return chosen.flatMap(([name, spec]) =>
       lint(spec, { method, p999Ms }).map(({ rule, severity, path, found, sentence, fix }): Placed => {
         const { line, column } = source.problemAt(isMany ? `policies.${name}.${path}` : path, found);
         const message = `${isMany ? `${name}.` : ''}${path}: ${found}. ${sentence}`;

@@ -1,4 +1,4 @@
-import { parsePolicies, parseScenario } from '@holdfast/config';
+import { parsePolicies } from '@holdfast/config';
 import {
   type Evidence,
   failingStorm,
@@ -14,7 +14,7 @@ import type { PolicySpec } from 'holdfast';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
 import { numberOf, textOf } from '../given-values.ts';
-import { asUsageError, progress, seedCount } from '../simulation-flags.ts';
+import { asUsageError, progress, readScenario, seedCount } from '../simulation-flags.ts';
 import { bad, good, type StyledPiece, type StyledText } from '../styled-text.ts';
 import { table } from '../table.ts';
 
@@ -39,7 +39,7 @@ export const tunePolicy: Command = {
     const base = await startOf(given);
     const shares = [...new Set(goal.assertions.flatMap(({ failing }) => failing ?? []))];
     const own = await Promise.all(
-      (given.lists.scenario ?? []).map(async (file) => parseScenario(await readText(file), file)),
+      (given.lists.scenario ?? []).map(async (file) => readScenario({ text: await readText(file), file })),
     );
     const storms = [
       ...shares.map((share) => failingStorm(share)),
