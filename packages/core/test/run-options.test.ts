@@ -21,6 +21,23 @@ test('options with no targets to choose from are refused, and nothing is called'
   expect(operation).not.toHaveBeenCalled();
 });
 
+test.each<[unknown, string]>([
+  [Promise.resolve(1), '"a promise"'],
+  [undefined, 'undefined'],
+  [{}, '{}'],
+])('an operation that is not a function is refused, and nothing is counted: %s', async (wrong, got) => {
+  const sentence = `operation: expected a function that returns a promise, such as () => fetch(url), got ${got}`;
+  for (const made of [
+    policy(),
+    definePolicy([retry])(),
+    policy({ fallback: { to: () => 0 }, retryOn: 'any' }),
+  ]) {
+    for (const running of [made.run(wrong as never), made.try(wrong as never)])
+      await expect(running).rejects.toMatchObject({ code: 'HOLDFAST_OPTIONS', message: sentence });
+    expect(made.counters.operations).toBe(0);
+  }
+});
+
 test('options that are null are not said', async () => {
   const nothing = { targets: null, patience: null, signal: null } as never;
   expect(await made.run(() => 1, nothing)).toBe(1);

@@ -5,7 +5,7 @@ import { ambientContext } from '../run/ambient-context.ts';
 import { runnerOf } from '../run/fast-path.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
-import { runOptionsError } from '../run/run-options.ts';
+import { argumentsError } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import { systemClock, systemRandom } from '../time/system-clock.ts';
@@ -44,7 +44,7 @@ export interface Policy<Spec = object> {
   run<T>(operation: Operation<T>, options?: RunOptions): Promise<T>;
   /**
    * Runs `operation` and returns how the run ended, with its story (the record of its attempts). Rejects only
-   * for invalid options.
+   * for invalid arguments.
    */
   try<T>(operation: Operation<T>, options?: RunOptions): Promise<Ending<T>>;
   /** Returns a function with the same arguments as `fn`. Each call of it runs `fn` under this policy. */
@@ -120,7 +120,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       run: undefined as never,
       try(operation, options) {
         const { plan } = made;
-        const wrong = options && runOptionsError(options);
+        const wrong = argumentsError(operation, options);
         if (wrong) return Promise.reject(wrong);
         const refused = ambientContext() ? undefined : plan.fastRefusal?.(plan, options);
         return refused ? Promise.resolve(refused) : (plan.runLayers ?? attemptRun)(plan, operation, options);

@@ -7,7 +7,7 @@ import { needsMachineFor, type Refused, refuseFast } from './fast-refusal.ts';
 import { settleSuccess, startAttempt } from './guarded-attempt.ts';
 import { follow, type Run, returnOrThrow, run, soon, unwrap } from './promise-driver.ts';
 import type { Operation, RunOptions } from './run-options.ts';
-import { runOptionsError } from './run-options.ts';
+import { argumentsError } from './run-options.ts';
 import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
 
@@ -31,8 +31,8 @@ export function runnerOf(made: {
 }): <T>(operation: Operation<T>, options?: RunOptions) => Promise<T> {
   return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
     const { plan } = made;
-    const wrong = options && runOptionsError(options);
-    // Invalid options reject the promise, because `run` must not throw synchronously.
+    const wrong = (options || typeof operation !== 'function') && argumentsError(operation, options);
+    // Invalid arguments reject the promise, because `run` must not throw synchronously.
     if (wrong) return Promise.reject(wrong);
     const { canSkipMachine, fastPath, runLayers } = plan;
     if (canSkipMachine && !options && !ambientContext()) {

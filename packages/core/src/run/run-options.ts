@@ -77,10 +77,13 @@ export type Priority = 'critical' | 'default' | 'sheddable';
 
 /** Describes a wait that is about to begin. Times are in ms. */
 export interface Wait {
-  /** The number of the attempt that has just failed. */
+  /** The number of the attempt that has just failed, counted from 1. */
   readonly attempt: number;
+  /** Ms until the next attempt begins. */
   readonly delayMs: number;
+  /** The class of the failed attempt: `transient`, or `throttled` if the target asked for fewer calls. */
   readonly because: OutcomeClass;
+  /** Ms until the time limit of the run, counted from the start of the wait; Infinity without a limit. */
   readonly patienceLeft: number;
 }
 
@@ -114,12 +117,19 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 };
 
 /**
- * Returns an error for the first option that is misspelt or invalid. Without this check, a misspelt
- * `idempotent: false` would have no effect, and the operation could be repeated.
+ * Returns an error if `operation` is not a function, or else for the first option that is misspelt or invalid.
+ * Without this check, a misspelt `idempotent: false` would have no effect, and the operation could be repeated.
  */
-export function runOptionsError(options: RunOptions): OptionsError | undefined {
+export function argumentsError(
+  operation: unknown,
+  options: RunOptions | undefined,
+): OptionsError | undefined {
+  if (typeof operation !== 'function') {
+    const got = operation instanceof Promise ? 'a promise' : operation;
+    return new OptionsError('operation', got, 'a function that returns a promise, such as () => fetch(url)');
+  }
   for (const key in options) {
-    const value = options[key as keyof RunOptions] ?? undefined;
+    const value = options![key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
     const field = fields[key as keyof RunOptions];
     // `fields` inherits properties such as `constructor`, which have no `read`.
