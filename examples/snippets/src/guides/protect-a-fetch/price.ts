@@ -16,6 +16,5 @@ const url = `http://127.0.0.1:${(api.address() as AddressInfo).port}/prices/lamp
 const shopFetch = createFetch({ policy: { name: 'shop', patience: '5s' } });
 const response = await shopFetch(url);
 console.log(`${response.status} ${await response.text()}, after ${requests} requests`);
-
 await shopFetch.close();
 api.close();

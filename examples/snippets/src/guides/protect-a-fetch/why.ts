@@ -8,6 +8,5 @@ const shopFetch = createFetch({ policy: { name: 'shop', patience: '5s' }, fetch:
 
 const response = await shopFetch('https://shop.example/prices/lamp');
 console.log(response.status, tellStory(storyOf(response)));
-
 const order = await shopFetch('https://shop.example/orders', { method: 'POST', body: '{}' });
 console.log(order.status, storyOf(order)?.stop);
