@@ -196,7 +196,7 @@ function sniffingServer(http1: Server, http2: Server, timeoutMs: number): NetSer
       if (chunk !== null) first = Buffer.concat([first, chunk]);
       const text = first.toString('latin1', 0, preface.length);
       const isHttp2 = preface.startsWith(text);
-      // `P` may be the beginning of POST, and `PR` of PROPFIND. No HTTP/1.1 method begins with `PRI`.
+      // "P" may be the beginning of POST, and "PR" of PROPFIND. No HTTP/1.1 method begins with "PRI".
       if (isHttp2 && text.length < 3) {
         socket.once('readable', read);
         return;
