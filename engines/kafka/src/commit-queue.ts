@@ -3,7 +3,10 @@ import type { CommittedOffset } from './consumer-group.ts';
 import { answerOf } from './kafka-client.ts';
 import type { PartitionWindow } from './partition-window.ts';
 
-/** A commit that the server refuses, for example during a rebalance, is repeated for at most this time. */
+/**
+ * If the server refuses a commit, for example during a rebalance, the commit is repeated for at most this
+ * time.
+ */
 const patienceMs = 5000;
 const pauseMs = 50;
 

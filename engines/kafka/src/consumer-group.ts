@@ -25,8 +25,8 @@ export interface GroupSettings {
   /** Returns the topics to read. Called before each join. */
   topics(): Promise<readonly string[]>;
   /**
-   * Called after each join with all partitions that this process owns. A partition that was already in the
-   * last list was owned without interruption.
+   * Called after each join, with all partitions that this process owns. If the previous call also listed a
+   * partition, this process has owned it without interruption.
    */
   assigned(partitions: readonly Assigned[]): Promise<void>;
   /** Called when the server has removed this process from the group: other processes own its partitions. */
@@ -53,16 +53,16 @@ const heartbeatsPerSession = 3;
 const retryMs = 100;
 
 /**
- * A member of a consumer group. With cooperative rebalancing, a member keeps its partitions during a
- * rebalance, except those that it must give up. Each commit contains the generation of the group, so the
- * server refuses the commits of a member that it has removed.
+ * A member of a consumer group. During a rebalance, the member keeps all partitions that it need not give up
+ * (cooperative rebalancing). Each commit contains the generation of the group, so that the server can refuse
+ * commits of removed members.
  */
 export class ConsumerGroup {
   readonly #settings: GroupSettings;
   readonly #line: Line;
   /**
-   * The server answers a join only after all members have joined. Commits use another connection, so they do
-   * not wait.
+   * The connection for commits. A join blocks its connection until all members have joined, so commits use
+   * another one.
    */
   readonly #commitLine: Line;
   readonly #pause: Pause;
@@ -113,7 +113,8 @@ export class ConsumerGroup {
   }
 
   async close(): Promise<void> {
-    // A join can wait for its answer until the rebalance ends. Closing its connection ends it at once.
+    // The answer to a join may come only at the end of the rebalance. Close the connection, so that the join
+    // fails at once.
     const leaving = this.leave();
     if (this.#generation < 0) await this.#line.close();
     await leaving;
@@ -200,7 +201,7 @@ export class ConsumerGroup {
     if (joined.memberId) this.#memberId = joined.memberId;
     throwAnswer(`a join of group ${group}`, joined.errorCode);
     // Store the generation before the next request. If another rebalance starts meanwhile, the group leader
-    // believes the list of owned partitions only from members with the latest generation.
+    // ignores the owned partitions of members with an older generation.
     this.#generation = joined.generationId;
     this.#isLeader = joined.leader === joined.memberId;
     let assignments: { memberId: string; assignment: Buffer }[] = [];
@@ -220,8 +221,8 @@ export class ConsumerGroup {
     this.#owned = assigned;
     await this.#settings.assigned(assigned);
     this.#joined.resolve();
-    // Join again at once: partitions that this process gave up are assigned to other members at the next
-    // join.
+    // This process has given up partitions. Other members get these partitions only at the next join, so join
+    // again at once.
     if (givenUp) this.#mustJoin = true;
   }
 

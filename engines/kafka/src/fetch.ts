@@ -14,9 +14,11 @@ export interface Fetched {
   readonly records: readonly RawRecord[];
   /** The offset of the next fetch. */
   readonly nextPosition: number;
-  /** The offset after the last record that was committed, when the server answered. */
+  /** The offset after the last committed record, at the time of the server's answer. */
   readonly end: number;
-  /** The partition has no record at the offset that was asked for, for example because it was deleted. */
+  /**
+   * True: the partition has no record at the requested offset, for example because the record was deleted.
+   */
   readonly isOutOfRange: boolean;
 }
 
@@ -138,8 +140,7 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
     while (aborted.length > 0 && Number(aborted[0]!.firstOffset) <= last)
       abortedNow.add(aborted.shift()!.producerId);
     if (batch.attributes & isControl) {
-      // A control record marks the end of a transaction. The type 0 in its key means that the transaction was
-      // aborted.
+      // A control record ends a transaction. If its key has the type 0, the transaction was aborted.
       if (batch.records[0]?.key?.readInt16BE(2) === 0) abortedNow.delete(batch.producerId);
       continue;
     }

@@ -85,8 +85,8 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
       retentionMs: isParked ? -1 : Math.max(retentionMs, Math.ceil(keepSettledMs ?? 0)),
       retentionMinMs: keepSettledMs ?? 0,
     };
-    // Retry topics are created in advance only without a store: with a store, retries wait in the store. A
-    // dead-letter topic needs its retry topics rarely, so `send` creates them when the first retry comes.
+    // Create the retry topics now only if there is no store: with a store, retries wait in the store. For a
+    // dead-letter topic, `send` creates them with the first retry.
     await this.#create(this.#hasStore || isParked ? [hot] : [hot, ...this.#tierTopics(topic, tiers)]);
     const kept = (await retentionOf(this.#client, [topic])).get(topic)!;
     return { ordering, keepSettledMs: keepSettledMs === undefined ? 0 : kept === -1 ? Infinity : kept };
@@ -185,8 +185,8 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
   }
 
   /**
-   * Deletes records of retry topics that all groups have handled. Retry topics have no retention limit of
-   * their own.
+   * Deletes the records of retry topics that every group has handled. Kafka itself never deletes them,
+   * because retry topics have no retention limit.
    */
   async sweep(limit: number): Promise<number> {
     let left = limit;
@@ -222,7 +222,7 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
 
   async #records(topic: string, messages: readonly Message[], now: number): Promise<NewRecord[]> {
     const { leaders } = await this.#layout(topic);
-    // All events without a key of this call go to one partition, so that there are fewer and larger batches.
+    // All events of this call that have no key go to one partition. This makes fewer and larger batches.
     const unkeyed = this.#nextPartition++ % leaders.length;
     return messages.map((message) => {
       const partition =
@@ -339,8 +339,8 @@ function timeOf(
   if ((headers[groupHeader] ?? group) !== group) return undefined;
   const dueAt = Number(headers[dueHeader] ?? 0) || 0;
   const hopAt = record.at + last.ms;
-  // A record that waits much longer than the longest tier would fill the window, so that due records behind
-  // it are not fetched. It is sent to the end of its topic again after `last.ms`.
+  // A record with a much longer delay than the longest tier would block the window for later records. So it
+  // is sent to the end of its topic again after `last.ms`.
   const isSentAgain = dueAt > hopAt + last.ms;
   return isSentAgain ? { dueAt: hopAt, isSentAgain } : { dueAt };
 }

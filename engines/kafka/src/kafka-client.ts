@@ -17,10 +17,9 @@ import {
 import type { KafkaConnection } from './kafka-connection.ts';
 
 /**
- * The only file that imports the library `@platformatic/kafka`. We use its connections, its protocol and its
- * idempotent producer. We do not use its consumer: its stream stops for ever when a broker restarts, and a
- * member that was removed from its group can still overwrite committed offsets. So groups, fetches and
- * commits are requests of our own.
+ * The only file that imports `@platformatic/kafka`. We use its connections, its protocol and its producer,
+ * but not its consumer: that stops for ever when a broker restarts, and can overwrite offsets after it was
+ * removed from its group.
  */
 
 export interface NewRecord {
@@ -90,8 +89,8 @@ export interface Line {
 }
 
 /**
- * The arguments of a request. A function gets the protocol version of the server, for requests that depend on
- * it.
+ * The arguments of a request. If they depend on the protocol version, a function gets the version and returns
+ * them.
  */
 export type ArgumentsOf = readonly unknown[] | ((version: number) => readonly unknown[]);
 
@@ -170,8 +169,8 @@ export class KafkaClient {
     try {
       await this.#producer.send({ messages: records });
     } catch (error) {
-      // A request of the failed producer may still arrive at Kafka. Its sequence numbers must not collide
-      // with those of the next request, so the next request gets a new producer.
+      // A request of the failed producer may still arrive at Kafka. A new producer has its own sequence
+      // numbers, so they cannot collide with those of that request.
       const failed = this.#producer;
       this.#producer = undefined;
       await failed.close().catch(() => {});
@@ -227,8 +226,8 @@ function clientOptions({ brokers, clientId, tls, sasl }: KafkaConnection) {
 }
 
 /**
- * Resolves also with a response that contains error codes: they belong to single partitions, and the caller
- * reads them.
+ * If the response contains error codes, this still resolves. The codes belong to single partitions, and the
+ * caller reads them.
  */
 function send<Response>(
   api: API<unknown[], unknown>,

@@ -1,7 +1,7 @@
 /**
- * Events are finished in any order, but Kafka commits a single offset. So the metadata of the commit lists
- * the finished offsets above the committed one: `1:`, then pairs of a gap and a run length, in base 36. The
- * next owner of the partition reads the list, and does not deliver these events again.
+ * Events finish in any order, but Kafka commits a single offset. So the metadata of the commit lists the
+ * finished offsets above that offset: `1:`, then pairs of a gap and a run length, in base 36. The next owner
+ * of the partition skips these events.
  */
 const version = '1:';
 const base = 36;
@@ -10,14 +10,14 @@ const base = 36;
 const runMax = 100_000;
 
 /**
- * The most bytes of metadata that Kafka stores with a commit, unless the server sets
+ * The most bytes of metadata that Kafka stores with a commit. It is the default of the server setting
  * `offset.metadata.max.bytes`.
  */
 export const metadataMax = 4096;
 
 /**
- * Writes the finished offsets `done`, which are in ascending order and above `low`. Runs that do not fit into
- * the metadata are left out: their events may be delivered again.
+ * Encodes the offsets `done`, which are ascending and above `low`. Offsets that do not fit into the metadata
+ * are left out: their events may be delivered again.
  */
 export function writeRuns(low: number, done: Iterable<number>): string {
   let text = version;

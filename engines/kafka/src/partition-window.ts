@@ -30,15 +30,14 @@ export interface KafkaHandle {
 /** Stop fetching from a partition when this many fetched records wait to be delivered. */
 const waitingMax = 1000;
 /**
- * Stop fetching also when this many offsets are finished above an unfinished one: the metadata of a commit is
- * limited.
+ * Also stop fetching when this many finished offsets are above an unfinished one: a commit must list them in
+ * its metadata, which is limited.
  */
 const scatteredMax = 600;
 
 /**
- * The state of one partition in this process, from the first unfinished offset on. A commit contains that
- * offset, and the list of finished offsets above it. So an unfinished event is never committed, and a
- * finished event is not repeated.
+ * The state of one partition in this process. A commit contains the first unfinished offset, and the list of
+ * finished offsets above it. So the next owner of the partition repeats only unfinished events.
  */
 export class PartitionWindow {
   readonly topic: string;
@@ -96,8 +95,8 @@ export class PartitionWindow {
   }
 
   /**
-   * Adds the records of a fetch from `position`. Offsets between them hold nothing for this group, for
-   * example the end markers of transactions, so they count as finished.
+   * Adds the records of a fetch from `position`. Offsets that have no record for this group, such as end
+   * markers of transactions, count as finished.
    */
   accept(records: readonly FetchedRecord[], nextPosition: number): void {
     let expected = this.position;
@@ -141,8 +140,8 @@ export class PartitionWindow {
   }
 
   /**
-   * Continues at `offset`, because Kafka has no record at `position`: it was deleted, or the topic was
-   * created again.
+   * Continues at `offset`. Call this if Kafka has no record at `position`: the record was deleted, or the
+   * topic was created again.
    */
   restartAt(offset: number): void {
     if (offset < this.#low) this.#done.clear();

@@ -92,8 +92,8 @@ async function fill(line: Line, layout: TopicLayout, sources: readonly Source[])
 function take(source: Source, { records, nextPosition, isOutOfRange }: Fetched): void {
   source.records = records.filter(({ offset }) => offset >= source.position && offset < source.end);
   if (source.records.length > 0) return;
-  // The fetch brought no record: only end markers of transactions are there, or the records were deleted. Go
-  // on behind them, or end this partition if there is nothing behind them.
+  // The fetch returned no record: these offsets have only end markers of transactions, or their records were
+  // deleted. Continue after them, or at the end of the partition.
   source.position = isOutOfRange || nextPosition <= source.position ? source.end : nextPosition;
 }
 

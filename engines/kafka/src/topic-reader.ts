@@ -31,8 +31,8 @@ const pollMs = 500;
 const pauseMs = 50;
 const partitionBytesMax = 1024 * 1024;
 /**
- * If the credit is 0 for this time, this process leaves the group, and other processes get its
- * partitions.
+ * If no consumer wants records (credit 0) for this time, this process leaves the group. Other processes then
+ * get its partitions.
  */
 const idleMs = 30_000;
 
@@ -43,7 +43,7 @@ export class TopicReader implements Intake {
   readonly windows = new Map<string, PartitionWindow>();
   readonly #settings: ReaderSettings;
   readonly #group: ConsumerGroup;
-  /** A long poll blocks its connection, so `look` uses the connection of `#lookLine`. */
+  /** A long poll blocks its connection. So `look` uses another connection, `#lookLine`. */
   readonly #pollLine: Line;
   readonly #lookLine: Line;
   readonly #dueTimer: Timer;
@@ -53,8 +53,8 @@ export class TopicReader implements Intake {
   #layouts: ReadonlyMap<string, TopicLayout> = new Map();
   #credit = 0;
   /**
-   * The credit at the start of the current poll. Records of this poll are delivered even if the credit is 0
-   * meanwhile.
+   * The credit at the start of the current poll. The records of this poll are delivered even if the credit
+   * has become 0 since then.
    */
   #pollCredit = 0;
   #polling: Promise<void> | undefined;
@@ -165,8 +165,8 @@ export class TopicReader implements Intake {
       const windows = [...this.windows.values()];
       const idle = windows.filter(({ nextDueAt = Infinity }) => nextDueAt > now);
       const hungry = this.#credit > 0 ? idle.filter(({ isFull }) => !isFull) : [];
-      // A fetch waits for new records only if no partition has a record that is due. Otherwise it returns at
-      // once.
+      // If a partition has a record that is due, the fetch returns at once. Otherwise it waits on the server
+      // for new records.
       const isQuiet = idle.length === windows.length;
       if (hungry.length > 0) {
         this.#pollCredit = this.#credit;

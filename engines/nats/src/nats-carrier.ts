@@ -23,8 +23,8 @@ export interface NatsCarrierSettings {
 }
 
 /**
- * One delivery. `ack` is the subject to which its acknowledgement is sent. It contains stream, consumer and
- * sequence.
+ * One delivery. `ack` is the NATS subject for its acknowledgement. The name of this subject contains stream,
+ * consumer and sequence.
  */
 export interface NatsHandle {
   readonly ack: string;
@@ -55,8 +55,8 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
   }
 
   /**
-   * Sends an answer for each delivery, such as `+ACK`. Resolves when the server has confirmed all, rejects if
-   * it does not.
+   * Sends an answer for each delivery, such as `+ACK`. Resolves when the server has confirmed all answers.
+   * Rejects if a confirmation is missing.
    */
   async function answer(handles: readonly NatsHandle[], payload: string): Promise<void> {
     const answers = await session.askAll(
@@ -138,8 +138,8 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
 
     later({ ack }, delayMs) {
       const delay = Math.ceil(Math.min(delayMs, delayMaxMs) * 1e6);
-      // If the connection is down, the server delivers the message again after `ackWait`. Then it is returned
-      // again.
+      // If the connection is down, this fails. The server then delivers the message again after `ackWait`,
+      // and the message is returned again.
       void session.connection().then(
         (connection) => connection.publish(ack, `-NAK {"delay":${delay}}`),
         () => {},
@@ -217,8 +217,8 @@ async function sendAll(session: Session, requests: readonly Request[], timeoutMs
       else {
         const { error, duplicate } = answer.json<PublishAnswer>();
         if (error) throw new NatsError('REFUSED', `NATS refused an event: ${error.description}`);
-        // From the second try on, `duplicate` can mean that the server has stored our own first try. That is
-        // no duplicate.
+        // After the first try, `duplicate` can also mean that the server has stored our own earlier try. So
+        // only the first try counts.
         if (duplicate && sends === 0) duplicates.push(item.index);
       }
     }

@@ -4,17 +4,17 @@ import type { Session } from './session.ts';
 
 /** A pull request waits on the server for at most this time. Then the next one is sent. */
 const expiresMs = 20_000;
-/** If the server does not report the end of a pull request, it counts as lost this long after its expiry. */
+/** A pull request counts as lost if the server has not reported its end this long after `expiresMs`. */
 const graceMs = 2_000;
 
 /**
- * How long `look` waits for messages after a new pull request. A request that does not wait on the server
- * would be no better: the server answers it with "no messages" even if messages must be delivered again.
+ * How long `look` waits for messages after a new pull request. A request with "no wait" would not help: for messages
+ * that must be delivered again, the server answers it with "no messages".
  */
 const answerMs = 60;
 /**
- * How long `look` waits if a pull request is already open: the server answers it as soon as a message is
- * stored.
+ * How long `look` waits if a pull request is already open. The server answers an open request as soon as it has stored
+ * a message.
  */
 const pushMs = 15;
 
@@ -62,7 +62,7 @@ export class Pulls {
     this.#pull();
   }
 
-  /** Asks the server for messages. Resolves when all messages that are in the queue at this moment have arrived. */
+  /** Asks the server for messages. Resolves when every message that is in the queue now has arrived. */
   look(): Promise<void> {
     const { clock } = this.#settings;
     this.#pull();
@@ -97,7 +97,7 @@ export class Pulls {
     this.#pulls = this.#pulls.filter(({ left, sentAt }) => left > 0 && sentAt + expiresMs + graceMs > now);
     const asked = this.#pulls.reduce((sum, { left }) => sum + left, 0);
     const more = Math.min(this.#credit, batchMax) - asked;
-    // Another request is sent only when at least half of the credit is not asked for. So there are few, large
+    // Send another request only if the open requests cover at most half of the credit. So there are few, large
     // requests.
     if (more <= 0 || (this.#pulls.length > 0 && more * 2 < this.#credit)) return;
     const pull = { number: `${++this.#last}`, sentAt: now, left: more };
@@ -118,8 +118,8 @@ export class Pulls {
   }
 
   #onMessage(message: Msg): void {
-    // A message has the subject to which it was published. A status message has the reply subject of the pull
-    // request.
+    // An event arrives with the subject to which it was published. A status message arrives with the reply subject of
+    // the pull request.
     if (message.subject.startsWith(this.#inbox)) {
       this.#onStatus(message);
       return;
@@ -158,7 +158,7 @@ export class Pulls {
 }
 
 /**
- * How many messages were left on the server when it sent this one. It is the last part of the acknowledgement
+ * How many messages the server still had when it sent this message. The number is the last part of the acknowledgement
  * subject.
  */
 function pendingAfter({ reply = '' }: Msg): number {

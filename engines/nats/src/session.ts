@@ -16,8 +16,8 @@ export interface Request {
 }
 
 /**
- * One connection. All answers arrive on one inbox subject: a subscription for each request would be ten times
- * slower.
+ * One connection. All answers arrive on one inbox subject, because a subscription for each request would be
+ * ten times slower.
  */
 export class Session {
   readonly #options: NodeConnectionOptions;
@@ -32,9 +32,8 @@ export class Session {
   readonly #ticks: Timer;
   #last = 0;
   /**
-   * A message that is read from the connection now has arrived after this time, in ms of `Clock.now`. If the
-   * process was suspended, its messages have waited in the socket, and the server may have delivered them to
-   * other processes.
+   * Messages that are read now have arrived after this time, in ms of `Clock.now`. Messages of a suspended
+   * process wait in the socket, and the server may meanwhile deliver them to other processes.
    */
   readSince: number;
   isClosed = false;

@@ -169,8 +169,8 @@ export class Streams {
           deliver_policy: 'all',
           ack_policy: 'explicit',
           ack_wait: ackWaitMs * nanos,
-          // No limit: after `max_deliver` deliveries, the server would never deliver a message again. Our
-          // consumer counts the attempts.
+          // No limit, because the server would never deliver the message again after `max_deliver`
+          // deliveries. Our consumer limits the attempts.
           max_deliver: -1,
           max_ack_pending: partition > 0 ? 1 : pendingMax,
           replay_policy: 'instant',

@@ -7,8 +7,8 @@ export function storableText(text: string): string {
 }
 
 /**
- * Returns a text that PostgreSQL accepts: a text with NUL or lone surrogates as JSON. Different texts stay different,
- * so the result can be compared.
+ * Returns a text that PostgreSQL accepts. A text with NUL, a backslash or surrogates is returned as JSON. Different
+ * texts stay different, so the results can be compared.
  */
 export function comparableText(text: string): string {
   return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;

@@ -58,8 +58,8 @@ function ownConnections(
   const pool = new pg.Pool({ ...config, max: connectionsMax });
   // Ignore the error: the pool replaces a lost connection, and a running query rejects.
   pool.on('error', () => {});
-  // A stopping server can send its error together with the packet that makes a connection ready, when no
-  // other listener for `error` exists yet. Without a listener, Node would end the process.
+  // Add a listener at once: a stopping server can send an error as soon as the connection is ready. Without a
+  // listener for `error`, Node would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool: pool as unknown as PostgresPool,

@@ -53,8 +53,8 @@ export class Database {
   }
 
   /**
-   * Like `rows`, for a text that depends on the filter of the caller. The statement is not prepared: the
-   * server would keep each text until the connection ends, and the plan must fit the values.
+   * Like `rows`, for a text that depends on a filter. The statement is not prepared: there are many texts,
+   * and the server would keep each of them until the connection ends. Its plan must also fit the values.
    */
   async search(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {

@@ -19,15 +19,14 @@ interface Gap {
 }
 
 /**
- * Sends a notification without waiting for the disk. If a server crash loses it, all listeners have lost their
- * connections, too.
+ * Sends a notification without waiting for the disk. A server crash may lose it, but the crash also disconnects all
+ * listeners.
  */
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Tells consumers that an event may be due. Consumers of this process are called directly. Other processes get a
- * NOTIFY, but only if one of them sleeps: NOTIFY takes a lock that slows down all commits. Consumers also poll, so a
- * lost notification does no harm.
+ * Tells consumers that an event may be due. Other processes get a NOTIFY only if one of them sleeps, because NOTIFY
+ * takes a lock that slows down all commits. Consumers also poll, so a lost notification does no harm.
  */
 export class Doorbell {
   readonly #database: Database;
@@ -66,8 +65,8 @@ export class Doorbell {
   }
 
   /**
-   * Notifies other processes. If this process has a consumer, that consumer probably takes the event. So the
-   * notification waits for `apartMs`.
+   * Notifies other processes. If this process has a consumer, the notification waits for `apartMs`, because that
+   * consumer probably takes the event first.
    */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);

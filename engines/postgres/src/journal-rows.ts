@@ -13,8 +13,8 @@ import type { Row } from './database.ts';
 import { payloadFrom } from './journal-payload.ts';
 
 /**
- * The stored numbers of states. State 0 is open: an open assembly is running if it has a lease, otherwise
- * waiting.
+ * The stored numbers of states. State 0 means open: the assembly is running if it has a lease, and waiting if
+ * it has none.
  */
 const DONE = 2;
 const PARKED = 1;

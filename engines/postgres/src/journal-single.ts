@@ -44,9 +44,9 @@ const startText = `WITH live AS MATERIALIZED (
 type Entry = JournalEntry<PostgresTransaction>;
 
 /**
- * Writes a single entry of a common kind with one plain statement, which takes half the time of a batch: a
- * start that is leased at once, a step, or the last step with the end. Returns `undefined` if the entry must
- * be written as a batch.
+ * Writes one entry with one plain statement, which takes half the time of a batch. Possible for a start that
+ * is leased at once, a step, or the last step with the end. Returns `undefined` for any other entry: write it
+ * as a batch.
  */
 export async function recordSingle(
   database: Database,
@@ -84,7 +84,7 @@ export async function recordSingle(
   const [row] = next
     ? await database.rows(endText, [...values, ...payloadPair(next.result)])
     : await database.rows(stepText, values);
-  // No row: the lease is lost, or this statement cannot end the assembly because it has a queue or is being
-  // stopped. The entry is then written as a batch, which finds out the reason.
+  // No row: the lease is lost, or the assembly has a queue or is being stopped. The caller then writes the
+  // entry as a batch, which finds out the reason.
   return row && { result: { kind: 'took', revision: row[0] as number } };
 }

@@ -82,7 +82,7 @@ export interface PostgresJournal extends Journal<PostgresTransaction> {
  * same name.
  */
 const workersBell = '\u0001assemblies';
-/** A call that failed without an answer may still be executed by the server for this long. */
+/** If a call gets no answer, the server may still execute it for this long. */
 const unansweredMs = 60_000;
 const tokensMax = 2 ** 52;
 /**
@@ -213,8 +213,8 @@ export function postgresJournal({
       const revision = (revisions as number[])[index]!;
       if (revision < 0) continue;
       results[place] = { kind: 'took', revision };
-      // An assembly may be due: this one, a started one, one that got a signal, or the next one of a queue.
-      // Wake the workers.
+      // Wake the workers: this assembly, a started one, one that got a signal, or the next one of a queue may
+      // be due.
       isDue ||=
         entry.next !== undefined || (entry.starts ?? []).length > 0 || (entry.signals ?? []).length > 0;
       watches.ring(entry.lease.id);

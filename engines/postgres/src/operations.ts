@@ -158,7 +158,7 @@ export function postgresOperations({ database, writeAudit, newId }: TriageParts)
           events.map((event) => replayed(event, id)),
         );
       }
-      // Events that were already handled are skipped: their publish was counted together with their result.
+      // This statement skips events that were already handled. Their publish was counted together with their result.
       await database.rows(releasedText, [id, chosen.map((event) => event.id)]);
       return chosen.length;
     },
@@ -166,8 +166,8 @@ export function postgresOperations({ database, writeAudit, newId }: TriageParts)
 }
 
 /**
- * Finds the next events after the position of the operation, changes them, and moves the position. Events that another
- * transaction changed in the meantime are left out. If no event is left, it tries again with the next ones.
+ * Changes the next events after the position of the operation, and moves the position. Events that another transaction
+ * has just changed are skipped. If all were skipped, it continues with the next ones.
  */
 async function walk(
   database: Database,

@@ -3,9 +3,12 @@ import type { Clock } from 'holdfast';
 
 /** If counting took longer than this, the result is used again for some time. */
 const slowMs = 50;
-/** A slow result is used for this many times as long as counting took. */
+/** A slow result is used again for this many times the duration of the count. */
 const usedFor = 20;
-/** A topic with fewer events is always counted again. If that is slow, the machine is busy, but the topic is small. */
+/**
+ * Topics with fewer events are always counted again. If such a count is slow, the reason is a busy machine and not the
+ * size of the topic.
+ */
 const eventsMin = 10_000;
 
 /** Remembers the counts of large topics, so that they are not counted too often. */

@@ -1,14 +1,14 @@
 import type { Clock } from 'holdfast';
 
 /**
- * How long a remembered position is used. A new event with an earlier due time is leased at most this much
- * late.
+ * How long a remembered due time is used. A new event with an earlier due time may be leased late, but at
+ * most by this time.
  */
 const validMs = 50;
 
 /**
- * Remembers for each topic from which due time on the next lease reads the queue. So a lease skips rows that
- * are deleted.
+ * Remembers a due time for each topic. The next lease starts to read the queue at this time, and so skips the
+ * deleted rows before it.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -28,8 +28,8 @@ export class ScanStart {
   }
 
   /**
-   * Stores the due time of the first event of a lease. `dueAt` is `null` if the lease did not find enough
-   * events.
+   * Stores where the next lease starts to read. `dueAt` is the due time of the first leased event; `null`:
+   * the lease did not find enough events.
    */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);

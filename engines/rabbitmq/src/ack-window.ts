@@ -30,9 +30,9 @@ export class AckWindow<Delivery> {
   }
 
   /**
-   * Removes deliveries, and returns the acknowledgements to send. `upTo` acknowledges all deliveries up to
-   * that tag at once. `single` are the other tags, each with an acknowledgement of its own. A tag that is not
-   * in the window is ignored: the server closes a channel that acknowledges a delivery twice.
+   * Removes deliveries, and returns the acknowledgements to send: one for all tags up to `upTo`, and one for
+   * each tag in `single`. Unknown tags are ignored, because the server closes a channel that acknowledges a
+   * delivery twice.
    */
   settle(tags: readonly number[]): { readonly upTo: number | undefined; readonly single: number[] } {
     let upTo: number | undefined;

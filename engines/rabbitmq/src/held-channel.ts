@@ -57,8 +57,8 @@ export class HeldChannel {
   }
 
   /**
-   * Waits for `#barrier`. False: the channel was closed meanwhile. Rejects if the server does not answer in
-   * time.
+   * Waits for `#barrier`. Returns false if the channel was closed meanwhile. Rejects if the server does not
+   * answer in time.
    */
   async #answered(): Promise<boolean> {
     try {
@@ -70,10 +70,9 @@ export class HeldChannel {
   }
 
   /**
-   * Resolves when the server has processed all acknowledgements sent so far. AMQP does not answer an
-   * acknowledgement, but it processes the requests of a channel in order. So the answer to a later
-   * `checkQueue` shows that all earlier acknowledgements were processed. Concurrent calls share one
-   * `checkQueue`.
+   * Resolves when the server has processed all acknowledgements sent so far. AMQP does not answer
+   * acknowledgements, but a channel processes requests in order. So the answer to a `checkQueue` shows that
+   * they are processed.
    */
   #barrier(): Promise<void> {
     this.#next ??= this.#running

@@ -21,10 +21,9 @@ export interface Level {
 }
 
 /**
- * Builds any delay from queues with a fixed message TTL. The queue of level n keeps a message for 100 ms ×
- * 2^n, then dead-letters it to the next shorter level. The routing key is the delay as a binary number: a 1
- * means that the message waits at that level, a 0 that it skips the level. All messages of a queue wait for
- * the same time, so no message blocks a later one.
+ * Builds any delay from queues with fixed delays, so that no message blocks a later one. The queue of level n
+ * keeps each message for 100 ms × 2^n, then passes it to the next shorter level. The routing key is the delay
+ * as a binary number: 1 means wait at that level, 0 means skip it.
  */
 export class Ladder {
   readonly #names: Names;

@@ -19,26 +19,25 @@ export interface ConsumerSettings {
 }
 
 /**
- * If the queue is empty, `look` waits this long for a message. After a message, it waits a quarter of it for
- * the next.
+ * How long `look` waits for a message if the queue is empty. After each message, `look` waits a quarter of this time
+ * for the next one.
  */
 const quietMs = 20;
 /**
- * If the queue has messages, `look` waits this long for the first. The server may deliver them to another
- * process.
+ * How long `look` waits for the first message if the queue has messages. The wait is limited, because the server may
+ * deliver them to another process.
  */
 const waitingMs = 150;
 /** A consumer without credit is cancelled after this time. Usually new credit comes earlier. */
 const lingerMs = 500;
-/** If the server may send this many messages more, the consumer is kept, even if there is credit for more. */
+/** The consumer is kept if the server may still send this many messages, even if the credit is larger. */
 const roomMin = 64;
 /** The largest prefetch count that AMQP allows. */
 const prefetchLimit = 65_535;
 
 /**
- * Consumes one queue. The server sends messages until `prefetch` of them are unacknowledged. The prefetch of
- * a consumer cannot be changed. So when the credit has changed by a large factor, the consumer is cancelled
- * and a new one is started.
+ * Consumes one queue. The server sends messages until `prefetch` of them are unacknowledged. A running consumer cannot
+ * change its prefetch, so a large change of the credit starts a new consumer.
  */
 export class QueueConsumer implements Intake {
   readonly #settings: ConsumerSettings;
@@ -55,7 +54,7 @@ export class QueueConsumer implements Intake {
   #arrived: RabbitmqHandle[] = [];
   #arrivedAt = 0;
   /**
-   * Unhandled messages of an ordered queue. They stay here until all other delivered messages are
+   * Unhandled messages of an ordered queue. They are returned to the server when all other delivered messages are
    * acknowledged.
    */
   #returned: RabbitmqHandle[] = [];
@@ -128,8 +127,8 @@ export class QueueConsumer implements Intake {
   }
 
   /**
-   * Returns messages to an ordered queue by closing the channel: the server then restores the original order
-   * of all its messages. With single `nack`s, a message could end up behind a later one.
+   * Returns messages to an ordered queue by closing the channel: the server then puts all of them back in their
+   * original order. With single `nack`s, a message could end up behind a later one.
    */
   async #returnInOrder(): Promise<void> {
     const held = this.#held;
@@ -189,7 +188,8 @@ export class QueueConsumer implements Intake {
     }
     const unsettled = held.window.size;
     const room = active.prefetch - unsettled;
-    // The credit changes with each lease. If room had to equal it, a new consumer would be started for every thousand events.
+    // The credit changes with each lease. If `room` had to equal the credit, a new consumer would be started for every
+    // thousand events.
     const isFit =
       room >= Math.min(this.#credit, roomMin) && active.prefetch <= 4 * (unsettled + this.#credit) + roomMin;
     const isLargest = active.prefetch === this.#prefetch(held);

@@ -18,9 +18,8 @@ export interface RegisterSettings {
 const pauseMs = 20;
 
 /**
- * Stores the names of all topics in one message of a queue, because AMQP cannot list queues. An exclusive
- * queue is the lock. If a process crashes during a write, there are two messages, and the names of both are
- * used.
+ * Stores the names of all topics in one message of a queue, because AMQP cannot list queues. If a process
+ * crashes during a write, the queue has two messages, and the names of both are used.
  */
 export class Register {
   readonly #settings: RegisterSettings;
@@ -51,8 +50,8 @@ export class Register {
   }
 
   /**
-   * The lock belongs to the connection and does not exclude calls of this process, so these run one after the
-   * other.
+   * The lock belongs to the connection, so it does not protect calls of this process from each other. These
+   * calls run one after the other.
    */
   #locked<T>(work: (channel: Channel, messages: GetMessage[]) => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => this.#withLock(work));
@@ -72,8 +71,8 @@ export class Register {
   }
 
   /**
-   * Returns false if this user may not create the lock queue. Then it reads without the lock, and may miss a
-   * name while another process writes.
+   * Returns false if this user may not create the lock queue. The caller then reads without the lock, and may
+   * miss a name that another process is writing.
    */
   async #lock(): Promise<boolean> {
     const { session, names, clock, random, timeoutMs } = this.#settings;

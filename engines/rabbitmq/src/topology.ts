@@ -26,8 +26,8 @@ export interface TopologySettings {
 }
 
 /**
- * After this many deliveries, the server drops an event. The limit is so large that it is never reached,
- * because a delivery is not always an attempt: attempts are counted by our consumer.
+ * After this many deliveries, the server drops an event. This must never happen, so the limit is very large.
+ * Our consumer limits the attempts.
  */
 const deliveryLimit = 1_000_000_000;
 
@@ -97,8 +97,8 @@ export class Topology {
   }
 
   /**
-   * Tells whether a topic keeps the order of keys. If another process has declared the topic, declare its
-   * queue with the arguments for ordered keys: the server refuses if the queue has other arguments.
+   * Returns whether a topic keeps the order of keys. If another process declared the topic, this declares its
+   * queue again with the arguments for ordered keys: the server refuses if the queue is not ordered.
    */
   async orderingOf(topic: string): Promise<Ordering> {
     const known = this.#known.get(topic) ?? this.#probed.get(topic);
@@ -159,8 +159,8 @@ export class Topology {
   }
 
   /**
-   * Declares the shortest delay first, so that the exchange that a queue dead-letters to always exists. Two
-   * processes may do this at the same time.
+   * Declares the shortest delay first, because the queue of a longer delay needs the exchange of the next
+   * shorter one. Two processes may do this at the same time.
    */
   async #declareLadder(): Promise<void> {
     const { session } = this.#settings;

@@ -16,14 +16,14 @@ interface DueRow {
 }
 
 /**
- * A claim reads this many rows more than it needs, because some rows may have to wait for the limits of their
- * keys.
+ * How many more rows a claim reads than it needs: some of them may have to wait, because of the limits of
+ * their keys.
  */
 const heldBackMax = 1000;
 
 /**
- * A lease is not extended while more than this share of its time is left. Heartbeats come when two thirds are
- * left.
+ * A lease is extended only when at most this share of its time is left. Heartbeats come when two thirds are
+ * left, so each heartbeat extends it.
  */
 const freshShare = 0.7;
 
@@ -92,8 +92,8 @@ export class JournalClaims {
    */
   renew(name: string, leaseMs: number, now: number): { readonly id: number; readonly wasAlive: boolean } {
     const known = this.#workers.get(name);
-    // Every write wakes the workers of other processes. If each claim wrote, idle workers would wake each
-    // other for ever.
+    // Write nothing if the lease is still fresh. Every write wakes the workers of other processes, so idle
+    // workers would wake each other for ever.
     if (known && known.endsAt - now > leaseMs * freshShare) return { id: known.id, wasAlive: true };
     const endsAt = toStoredMs(now + leaseMs);
     const id = Number(this.#putWorker.get(name, endsAt)?.id);
@@ -101,7 +101,7 @@ export class JournalClaims {
     return { id, wasAlive: known !== undefined && known.id === id && known.endsAt > now };
   }
 
-  /** Returns the id of a worker. If the lease of the worker has ended, it is extended first. */
+  /** Returns the id of a worker. If the worker's lease has ended, this extends the lease first. */
   liveWorker(name: string, leaseMs: number, now: number): number {
     const known = this.#workers.get(name);
     return known && known.endsAt > now ? known.id : this.renew(name, leaseMs, now).id;
@@ -171,7 +171,8 @@ export class JournalClaims {
     const deathsBelow = Math.min(suspectDeaths, Number.MAX_SAFE_INTEGER);
     const waiting = this.#suspectsOf(programs, queues, now, deathsBelow);
     const rows: ClaimedRow[] = [];
-    // When the lease of another worker ends, this worker must claim again, to take over its assemblies.
+    // This worker must claim again when the lease of another worker ends, to take over the assemblies of that
+    // worker.
     let nextDueAt = Number(this.#nextEnd.get(id)?.ends_at ?? Infinity);
     if (suspects) {
       const first = waiting[0];

@@ -226,8 +226,8 @@ export function sqliteJournal(
   }
 
   /**
-   * Lets an assembly wait until `dueInMs` is over, or until a signal or another change arrives. If it was
-   * changed since the worker read `revision`, it is due at once.
+   * Lets an assembly wait until `dueInMs` is over, or until a signal or another change arrives. If a change
+   * arrived after the worker read `revision`, the assembly is due at once.
    */
   function lieDown(
     found: Found,
@@ -525,8 +525,8 @@ export function sqliteJournal(
   };
 
   /**
-   * Stores the due time of an assembly again, because due times are stored by program version, and that has
-   * changed.
+   * Stores the due time of an assembly again after its program version has changed: due times are stored by
+   * program version.
    */
   function moveDue({ program, queue, key, seq }: Found): void {
     const row = sql.bySeq.get(seq);

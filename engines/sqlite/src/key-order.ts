@@ -16,7 +16,7 @@ export class KeyOrder {
 
   constructor(store: Store, bells: Doorbells) {
     this.#bells = bells;
-    // Puts the next event of each key into the ready queue, unless that event is leased or blocks the key. ?2:
+    // Puts the next event of each key into the ready queue, except an event that is leased or blocks the key. ?2:
     // [order_key, seq] of the settled events. ?3: their lease. ?4: the numbers of all events of that lease.
     this.#promote = store.prepare(`
       INSERT OR IGNORE INTO holdfast_ready

@@ -204,8 +204,7 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // A retried event may have given up its order key, so that later events need not wait for it. The trial
-    // columns tell that.
+    // Read the trial columns of the events. They show whether later events of the key must wait for a retried event.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;

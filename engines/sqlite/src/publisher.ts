@@ -91,8 +91,8 @@ export class Publisher {
   }
 
   /**
-   * Stores only events whose key has unsettled events, or whose id is already stored. Earlier events of the
-   * batch count, too. Returns true for each event that was stored.
+   * Stores an event only if its key has unsettled events, or if its id is already stored. Earlier events of `events`
+   * count as unsettled, too. Returns true for each event that the store now has.
    */
   publishBehind(name: string, events: readonly NewEvent[], time: Time): boolean[] {
     const row = this.#topic.get(name);
@@ -128,8 +128,8 @@ export class Publisher {
   }
 
   /**
-   * If the parked event blocks its key, the replayed event replaces it in its row, so that the order is kept.
-   * Returns false if it does not block its key.
+   * If the parked event blocks its key, the replayed event replaces it in its row, and so keeps its position. Returns
+   * false if the parked event does not block its key.
    */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);

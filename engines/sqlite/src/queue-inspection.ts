@@ -18,7 +18,10 @@ import { seqsOf, type Topic, type Topics } from './topics.ts';
 
 /** If counting takes longer than this, the result is used again for a while. */
 const slowCountMs = 50;
-/** A slow result is used for 20 times as long as counting took. So counting takes at most a twentieth of the time. */
+/**
+ * After a slow count, the result is used for 20 times the duration of the count. So counting takes at most a twentieth
+ * of the time.
+ */
 const reusedTimes = 20;
 
 /** Lets operators count unfinished events, retry an event now, or unblock its key. */

@@ -24,10 +24,13 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/** Processes replace the anchor in the file only when it is older than this. So a younger anchor in memory is valid. */
+/**
+ * An anchor in memory is valid while it is younger than this: processes replace the anchor in the file only when it is
+ * older.
+ */
 const renewMs = 1000;
 
-/** The store's time runs at most 10 % faster or slower, until it agrees with the wall time. */
+/** While the store's time differs from the wall time, it runs up to 10 % faster or slower than normal. */
 const slewMax = 0.1;
 
 /**

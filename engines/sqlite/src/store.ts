@@ -95,8 +95,8 @@ export class Store {
   }
 
   /**
-   * Runs `work` in a transaction, which other jobs may share, and resolves after the commit. If `work` throws a
-   * `HoldfastError`, the other jobs still commit. So `work` must throw this error before it writes.
+   * Runs `work` in a transaction that other jobs may share. Resolves after the commit. If `work` throws a
+   * `HoldfastError`, the other jobs still commit, so it must throw before it writes.
    */
   write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
@@ -187,7 +187,7 @@ export class Store {
   }
 
   /**
-   * True: another try may succeed, because a checkpoint has emptied the write-ahead log. A long log may fill the disk.
+   * Returns true if another try may succeed: the disk was full, and a checkpoint has now emptied the write-ahead log.
    */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
@@ -206,7 +206,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // Read the clock when the job is in `jobs`: if reading fails, this job is rejected.
+      // Read the clock only after the job was added to `jobs`. If reading fails, the caller then rejects this job.
       time ??= this.#time.tick();
       run(job, time);
     }

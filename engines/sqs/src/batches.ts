@@ -26,9 +26,8 @@ export function batchesOf<T>(entries: readonly T[], bytesOf: (entry: T) => numbe
 }
 
 /**
- * Divides entries into rounds. A round contains each message group at most once, and is sent after the
- * previous round is stored. So when one entry of a batch fails, no later entry of its group is already stored
- * before it.
+ * Divides entries into rounds, with at most one entry of each message group per round. A round is sent after
+ * the previous one is stored, so a failed entry is never overtaken by a later entry of its group.
  */
 export function roundsOf<T>(entries: readonly T[], groupOf: (entry: T) => string): T[][] {
   const rounds: T[][] = [];

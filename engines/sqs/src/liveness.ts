@@ -1,9 +1,9 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 /**
- * Tells since when this process has been running without interruption. A response may have waited in the
- * socket while the process was suspended, for example for a minute. Then the visibility timeout of its
- * messages counts from before the suspension, and other processes may have received them already.
+ * Tells since when this process has run without interruption. While a process is suspended, responses wait in
+ * its socket. When it reads their messages later, the visibility timeout may be over, and other processes may
+ * have the messages.
  */
 export class Liveness {
   readonly #clock: Clock;

@@ -1,9 +1,11 @@
 import { type Clock, later, sleep, Timer } from 'holdfast';
 import { batchMax } from './batches.ts';
 
-/** If a long poll has waited for this time, the queue is empty: SQS answers at once if there is a message. */
+/**
+ * SQS answers at once if there is a message. So if a long poll has waited for this time, the queue is empty.
+ */
 const settledMs = 1000;
-/** How long `look` waits for a message that was just stored, and that SQS delivers to the open long poll. */
+/** How long `look` waits for the open long poll. A message that was just stored may arrive as its answer. */
 const pushMs = 100;
 /** How long `close` waits for open requests before it aborts them. */
 const closeMs = 1000;
@@ -48,15 +50,16 @@ export class Receives<T> {
 
   credit(count: number): void {
     this.#credit = count;
-    // Poll later in this turn, so that a call of `look` right after this one is sent first. Its request does
-    // not wait on the server.
+    // Poll in a microtask. If `look` is called right after this call, its request is sent first, and that
+    // request does not wait on the server.
     queueMicrotask(() => {
       if (!this.#again.isSet) this.#poll();
     });
   }
 
   /**
-   * Resolves when the messages that are in the queue now have arrived. Rejects if the server does not answer.
+   * Asks the server for messages. Resolves when every message that is in the queue now has arrived. Rejects
+   * if the server does not answer.
    */
   look(): Promise<void> {
     if (this.#credit <= 0 || this.#isClosed) return Promise.resolve();

@@ -209,9 +209,9 @@ function entryOf(
 }
 
 /**
- * For five minutes, SQS silently drops a second message with the same deduplication id. An event that is
- * published again with the same event id may be the replay of a parked event, so it gets a new deduplication
- * id. Copies, such as retries, have a `dedupId` of their own, and keep it.
+ * For five minutes, SQS drops a second message with the same deduplication id. A published event gets a new
+ * id each time, because it may be the replay of a parked event. Copies, such as retries, keep their own
+ * `dedupId`.
  */
 function deduplicationId({ dedupId, headers }: Message, newId: () => string): string {
   return hashOf(dedupId === headers['event-id'] ? `${dedupId} ${newId()}` : dedupId);

@@ -32,7 +32,7 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // If the reader has cancelled this stream, `controller` throws. This error is ignored below. If
+      // If the reader has cancelled this stream, `controller` throws, and the error is ignored below. If
       // `signal` aborts, the reader gets the reason of the signal.
       try {
         while (held.length === 0) {

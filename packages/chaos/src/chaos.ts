@@ -30,8 +30,8 @@ export interface Chaos {
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
   /**
-   * Replaces the faults. Their time, the numbering of subjects and the random numbers start again; `counts`
-   * continues. If `spec` is invalid, throws an `OptionsError` and changes nothing.
+   * Replaces the faults. Times, subject numbers and random numbers start again, but `counts` continues. If
+   * `spec` is invalid, throws an `OptionsError` and changes nothing.
    */
   set(spec: ChaosSpec): void;
   /** Removes all faults. */

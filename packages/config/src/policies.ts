@@ -17,9 +17,9 @@ export const policyTable: Table = {
 };
 
 /**
- * Reads and validates the policies of a document. Returns them by name. A document without `policies:` is one
- * policy, and its name is the field `name`, or `default`. Each policy under `policies:` has its key as its
- * name, so that consoles can show and control it by this name.
+ * Reads and validates the policies of a document, and returns them by name. The key of a policy under
+ * `policies:` is its name. A document without `policies:` is one policy, named by its field `name`, or
+ * `default`.
  */
 export function parsePolicies(text: string, file?: string): ReadonlyMap<string, PolicySpec> {
   const source = readDocument(text, file);

@@ -5,16 +5,17 @@ import { mistakeOf } from './mistakes.ts';
 type Fields = Record<string, unknown>;
 
 /**
- * Returns the conflicts between fields of a policy. Fields with the paths `wrong` are invalid, so they are left
- * out. A policy throws only its first conflict: each conflict is taken out of a copy, until there is none.
+ * Returns all conflicts between fields of a policy. `policy()` throws only the first conflict, so each
+ * conflict is removed from a copy until none is left. The fields at the paths `wrong` are invalid and are
+ * left out.
  */
 export function* conflictsIn(input: object, wrong: readonly string[]): Generator<OptionsError> {
   const { name: _, ...copy } = structuredClone(input) as Fields;
   for (const path of wrong) takeOut(copy, path);
-  // An explicit patience that conflicts with nothing, because we do not know which one was meant.
+  // The written patience is invalid. This replacement conflicts with no other field.
   if (wrong.includes('patience')) copy.patience = Number.MAX_SAFE_INTEGER;
   const told = new Set<string>();
-  // Each round takes something out, so this ends.
+  // Each round removes a field, so the loop ends.
   while (true) {
     const conflict = mistakeOf(() => policy(copy as PolicySpec));
     if (!conflict) return;
@@ -25,14 +26,14 @@ export function* conflictsIn(input: object, wrong: readonly string[]): Generator
 }
 
 /**
- * Takes the field at `path` out of a policy. If the policy does not have it, takes out the group that lacks it.
- * Returns false if there was nothing to take out.
+ * Removes the field at `path` from a policy. If the field is missing, removes the group that should contain
+ * it. Returns false if there was nothing to remove.
  */
 function takeOut(spec: Fields, path: string): boolean {
   const [, list = '', index = ''] = /^(retryOn|retryOnly)\[(\d+)\]$/.exec(path) ?? [];
   const items = spec[list];
   if (Array.isArray(items)) {
-    // The other items keep their index. This function replaces the item, because it is always valid.
+    // The item is replaced by a valid function and not removed, so that the other items keep their index.
     items[Number(index)] = () => undefined;
     return true;
   }

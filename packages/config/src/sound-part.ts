@@ -5,14 +5,14 @@ type Fields = Readonly<Record<string, unknown>>;
 /** A scenario that can be read, although the document has mistakes. */
 export interface SoundPart {
   readonly input: object;
-  /** False: the field at `path` is a placeholder, or depends on one. */
+  /** False: the field at `path` is a placeholder, or depends on a placeholder. */
   isSound(path: string): boolean;
 }
 
 /**
- * Replaces each service, each group of clients, each fault and so on that has a mistake by a placeholder. So
- * conflicts between the rest of a scenario can be found and told together with the mistakes. `wrong` are the
- * paths of all mistakes. Returns undefined if the services or the clients are no maps.
+ * Replaces the items of a scenario that have a mistake, such as a service or a fault, by placeholders. So
+ * conflicts between the other items can be reported together with the mistakes. `wrong` has the paths of all
+ * mistakes. Returns undefined if the services or the clients are not maps.
  */
 export function soundPart(input: Fields, wrong: readonly string[]): SoundPart | undefined {
   const { services, clients } = input;
@@ -46,20 +46,23 @@ export function soundPart(input: Fields, wrong: readonly string[]): SoundPart | 
       );
     else sound[key] = [value].flat().map((item, index) => replace(`${key}[${index}]`, item));
   }
-  // An unknown field of the scenario itself has no placeholder, and must not be read.
+  // An unknown field at the top of the scenario has no placeholder, so it is removed.
   for (const path of wrong) if (!Object.hasOwn(placeholders, path)) delete sound[path];
   const isServiceReplaced = replaced.some((path) => path.startsWith('services.'));
   return {
     input: sound,
     isSound(path) {
-      // A bound may be about a call between services, which a placeholder does not have.
+      // A bound in `expect` or `damage` may name a call between two services. A placeholder makes no calls,
+      // so such a bound cannot be checked.
       if (isServiceReplaced && /^(expect|damage)\[/.test(path)) return false;
       return !replaced.some((each) => isAt(path, each));
     },
   };
 }
 
-/** A service that has the routes of `item`, and all that a fault may be about. */
+/**
+ * Returns a placeholder with the routes of the service `item`, and with everything that a fault may refer to.
+ */
 function serviceLike(item: unknown): object {
   const { routes } = Object(item) as { routes?: unknown };
   const names = isDocument(routes) ? Object.keys(routes) : [];

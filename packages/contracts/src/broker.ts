@@ -35,10 +35,9 @@ export interface Broker<Tx = unknown> {
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Only for a store that keeps the retries of another broker, such as Kafka, and only for topics with
-   * `ordering: 'key'`. An event is stored only if this store already has its id, or has an unsettled earlier
-   * event of its key. It then waits for that event. Returns for each event whether this store has it after
-   * the call. Earlier events of the same call also count as unsettled.
+   * Only for topics with `ordering: 'key'` in a store that keeps the retries of another broker, such as Kafka. Stores
+   * an event only if the store already has its id, or has an unsettled earlier event of its key; earlier events of
+   * `events` count, too. Returns for each event whether the store has it now.
    */
   publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
 
@@ -59,16 +58,15 @@ export interface Broker<Tx = unknown> {
   /** Lists unsettled events. They are in the order of publication, unless `question.order` is `due`. */
   waiting(topic: string, page: PageRequest, question?: WaitingQuestion): Promise<Page<Waiting>>;
   /**
-   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The first
-   * count is for events that are due before the first bound, and the last count is for events that are due
-   * after the last bound. So there is one more count than bounds. Leased and blocking events are not counted.
+   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The bounds `[10, 20]`
+   * give three counts: due before 10 ms, from 10 to 20 ms, and later. Leased and blocking events are not counted.
    */
   due(topic: string, bounds: readonly number[]): Promise<readonly number[]>;
   /** Makes delayed events due now. Returns false for an event that is not delayed. */
   retryNow(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /**
-   * Lets later events of the same key run: they do not wait for these parked events any more. Returns false
-   * for an event that blocks no key.
+   * Unblocks the keys of these parked events, so that later events of the keys can run. Returns false for an event that
+   * blocks no key.
    */
   unblock(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
 

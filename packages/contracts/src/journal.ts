@@ -22,8 +22,8 @@ export interface Journal<Tx = unknown> {
   /**
    * Writes starts and progress of many assemblies. Resolves when everything is durable. Returns one result
    * per entry, in the same order; an entry is applied as a whole or not at all. If the call rejects, repeat
-   * it. A start that was applied before then returns `repeated`. Progress that was applied before is written
-   * again with the same content, or returns `lease_lost` if it ended the lease.
+   * it: a start that was already applied returns `repeated`, and progress that has ended its lease returns
+   * `lease_lost`.
    */
   record(entries: readonly JournalEntry<Tx>[]): Promise<readonly RecordResult[]>;
 
@@ -37,9 +37,9 @@ export interface Journal<Tx = unknown> {
   ): readonly StartResult[] | Promise<readonly StartResult[]>;
 
   /**
-   * Leases at most `limit` due assemblies to a worker, and extends the worker's lease. Assemblies that have
-   * been due longest come first. If the lease of another worker has ended, its assemblies are due again, and
-   * `deaths` of each increases by 1. If nothing is due, the call returns at once.
+   * Leases at most `limit` due assemblies to a worker, the longest due first, and extends the worker's lease.
+   * If another worker's lease has ended, its assemblies are due again, and their `deaths` increase by 1. If
+   * nothing is due, the call returns at once.
    */
   claim(request: ClaimRequest): Promise<Claimed>;
 
@@ -73,9 +73,8 @@ export interface Journal<Tx = unknown> {
   change(id: string, change: AssemblyChange, act: Act): Promise<ChangeResult>;
 
   /**
-   * Starts a new assembly as a copy of the assembly `id`. It has the same program and settings, the same
-   * signals, and the finished step records whose paths are in `keep`. Version and input are also copied,
-   * unless `fork` has others.
+   * Starts a new assembly as a copy of the assembly `id`. Program, settings, signals and the finished step
+   * records in `keep` are copied. `fork` may replace the version and the input.
    */
   fork(id: string, fork: Fork, act: Act): Promise<'forked' | 'unknown' | 'repeated'>;
 
@@ -142,9 +141,8 @@ export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
   /**
-   * The worker that wants to run the assembly. If the assembly is due and has no queue, it is assigned to this
-   * worker at once. If the worker has not extended its own lease in time, the engine also starts that lease
-   * again.
+   * The worker that wants to run the assembly. If the assembly is due and has no queue, it is assigned to
+   * this worker at once.
    */
   readonly worker?: WorkerLease;
 }
@@ -195,9 +193,8 @@ export interface StepTransaction<Tx = unknown> {
 /** What happens to an assembly after its progress is stored. */
 export type Next =
   /**
-   * The assembly waits for `dueInMs`. Without `dueInMs`, it waits for a signal, a stop request or another
-   * change. If its stored revision is already above `revision`, it is due at once, so that no signal is
-   * missed.
+   * The assembly waits for `dueInMs`; without `dueInMs`, for a signal or another change. If a change arrived
+   * after the worker read `revision`, the assembly is due at once, so that no signal is missed.
    */
   | { readonly kind: 'suspend'; readonly dueInMs?: number; readonly revision: number }
   /** The worker ends the lease. The assembly is due at once. */
@@ -326,7 +323,7 @@ export type ProgressResult =
   /** `transaction` threw `error`. Nothing was stored. */
   | { readonly kind: 'commit_failed'; readonly error: unknown };
 
-/** A worker's request for assemblies to lease. It gets only programs and versions that it can run. */
+/** A worker's request for assemblies to lease. The worker gets only assemblies of `programs`. */
 export interface ClaimRequest {
   /** The name of the worker. It is different for each start of the process. */
   readonly worker: string;

@@ -10,7 +10,7 @@ export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
   /**
-   * Removes keys whose request was not executed, so that it can be sent again. Returns false for a key whose
+   * Removes keys whose request was not executed, so that the request can be sent again. Returns false for a key whose
    * lease has ended.
    */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
@@ -39,8 +39,8 @@ export interface Claim {
   readonly fingerprint: string;
   readonly leaseMs: number;
   /**
-   * What `begin` does when the lease of another caller has expired, so it is uncertain whether the request
-   * was executed. `tell` (the default) returns `unknown`; `takeOver` gives the key to this caller.
+   * What `begin` does if the lease of another caller has expired: that caller may or may not have executed the request.
+   * `tell` (the default) returns `unknown`; `takeOver` gives the key to this caller.
    */
   readonly whenLost?: 'tell' | 'takeOver';
   /** How long the key is kept if `complete` is never called; a day by default. */

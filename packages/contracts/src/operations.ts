@@ -14,9 +14,9 @@ import { assertFilterNotEmpty, assertReason, type ParkedFilter } from './parked-
  */
 export interface Operations {
   /**
-   * Stores a new operation. It covers the events that match the filter and are already parked (`parkedAt` is
-   * not after `startedAt`). Rejects a filter that matches all events. If an operation with this `id` is
-   * already stored, returns that operation and changes nothing.
+   * Stores a new operation on the events that match the filter and were parked at `startedAt` or before. Rejects a
+   * filter that matches all events. If an operation with this `id` is already stored, returns that operation and
+   * changes nothing.
    */
   begin(request: OperationRequest, act: Act, id?: string): Promise<Operation>;
   get(id: string): Promise<Operation | undefined>;
@@ -46,10 +46,9 @@ export interface Operations {
    */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * For a replay. Publishes at most `limit` events of the operation again, the oldest parked first, and
-   * returns how many. The engine calls `publish` for each topic and then records that the events are
-   * released. After a crash between the two, the events are published again with the same ids. If broker and
-   * triage share a store, the engine may publish and record in one transaction instead.
+   * For a replay. Publishes at most `limit` events of the operation again, the oldest parked first, and returns how
+   * many. The engine calls `publish` and then records the release, or does both in one transaction. After a crash
+   * between the two, the events are published again with the same ids.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -73,8 +72,8 @@ export interface ReplayRequest {
   /** How many events are released per second. */
   readonly rate: number;
   /**
-   * How many events are released first, as a test. The other events are released when all test events have
-   * succeeded. 0: no test. If the filter matches no more events than this, there is no test either.
+   * How many events are released first, as a test. The other events follow when all test events have succeeded. There
+   * is no test if this is 0, or if the filter matches no more events than this.
    */
   readonly canary: number;
   /**
@@ -157,8 +156,8 @@ export interface OperationCounts {
  */
 export interface ReplayState {
   /**
-   * Enforces the rate. Each released event moves this time forward by 1/`rate` seconds. While this time is in
-   * the future, no event is released. Epoch ms.
+   * Enforces the rate, epoch ms. Each released event moves this time forward by 1/`rate` seconds. No event is released
+   * while this time is in the future.
    */
   readonly paidUntil: number;
   readonly canarySince: number;

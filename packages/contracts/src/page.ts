@@ -6,8 +6,8 @@ export interface PageRequest {
   /** The `cursor` of the previous page. Without it, the list starts at its beginning. */
   readonly cursor?: string;
   /**
-   * The most stored items that a text search reads for one page, even if the page is then not full. No limit
-   * by default. Lists that need no text search ignore it.
+   * A text search reads at most this many stored items for one page, so the page may have fewer than `limit` items. No
+   * limit by default. Lists without a text search ignore this field.
    */
   readonly lookMax?: number;
 }

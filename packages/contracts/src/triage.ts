@@ -82,8 +82,8 @@ export interface ParkedEvent extends Envelope {
   /** Increases with every edit, and each time the event is parked. */
   readonly version: number;
   /**
-   * The earlier times the event was parked, the earliest first: only the very first and the three latest are
-   * kept. The present one is in `diagnosis`.
+   * The earlier parkings of the event, the earliest first. Only the first one and the three latest ones are kept. The
+   * present parking is in `diagnosis`.
    */
   readonly earlier: readonly EarlierParking[];
   /** Payload and headers before the first edit; `undefined`: the event was never edited. */

@@ -7,9 +7,8 @@ import { OptionsError } from './report/errors.ts';
 export { nearest };
 
 /**
- * The definition of one field of a policy document. `In` is the type of the value in the document, and `Out`
- * is the type of the setting that it is converted to. Validation, JSON Schema, `explain` and the docs all use
- * this definition.
+ * The definition of one field of a policy document. A value of type `In` in the document is converted to a
+ * setting of type `Out`. Validation, JSON Schema, `explain` and the docs all use this definition.
  */
 export interface Field<In = unknown, Out = unknown> {
   /** Says which values the field accepts. Error messages contain this text: `a whole number`. */
@@ -274,7 +273,7 @@ export function readTable<T extends Table>(fields: T, input: object, path = ''):
     const value: unknown = (input as Record<string, unknown>)[key] ?? field.default;
     settings[key] = value === undefined ? value : readField(field, value, path + key);
   }
-  // The copy is faster to read: V8 treats an object whose keys were added one by one as a slow hash table.
+  // V8 makes an object slow if its keys are added one by one. The copy is faster to read.
   return { ...settings } as SettingsOf<T>;
 }
 

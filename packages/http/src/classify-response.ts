@@ -42,14 +42,14 @@ const sent = new WeakSet<object>();
 export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // A refused HTTP/2 stream is the only error which says that the server did not process a request that was
-  // sent.
+  // Of all errors after the request was sent, only a refused HTTP/2 stream proves that the server did not
+  // process the request.
   else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
- * Returns a classifier that runs before the classifier of the policy. `isKeyed` says that the request has an
- * Idempotency-Key. Then a response 409 with `Retry-After` means that an earlier attempt is still being
+ * Returns a classifier that runs before the classifier of the policy. `isKeyed`: the request has an
+ * Idempotency-Key, so a response 409 with `Retry-After` means that an earlier attempt is still being
  * processed.
  */
 export function responseClassifier<R extends ResponseHead>(

@@ -153,9 +153,8 @@ class AttemptDispatcher {
 }
 
 /**
- * The source of the signal that `fetch` gets instead of the caller's signal. In Node 24, each `fetch` call
- * adds a listener to its signal and removes it late. If the caller used one signal for many calls, it would
- * collect many listeners.
+ * Creates the signal that `fetch` gets instead of the caller's signal. In Node 24, `fetch` removes its
+ * listener from a signal late. A caller's signal that is used for many calls would collect many listeners.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -190,8 +189,8 @@ interface AbortableHandler extends Dispatcher.DispatchHandler {
 }
 
 /**
- * Returns true if the handler can abort its request itself. Then it needs no wrapper, which would slow down
- * each chunk.
+ * Returns true if the handler can abort its request itself. Other handlers need a wrapper, and a wrapper
+ * slows down each chunk.
  */
 function isAbortable(handler: Dispatcher.DispatchHandler): handler is AbortableHandler {
   return (

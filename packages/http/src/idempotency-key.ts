@@ -19,9 +19,9 @@ export interface KeyedRequest {
 }
 
 /**
- * How a request with a method such as POST gets its Idempotency-Key. `derive`: the key is derived from the
- * key of the event or request that is being handled. `auto`: derived if possible, otherwise random. If the
- * caller's headers have a key, that key is used.
+ * How a request with a method such as POST gets its Idempotency-Key. `derive`: from the key of the event or
+ * request that is being handled. `auto`: derived if possible, otherwise random. A key in the caller's headers
+ * always comes first.
  */
 export type Idempotency = 'off' | 'auto' | 'derive' | ((request: KeyedRequest) => string | undefined);
 

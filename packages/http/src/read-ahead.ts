@@ -1,11 +1,11 @@
 /**
- * The most bytes of a failed response that are read during the wait for the retry. When a response is read to
- * its end, its connection can be reused. But reading more bytes than this costs more than a new connection.
+ * The most bytes of a failed response that are read during the wait for the retry. A response that is read to
+ * its end frees its connection for reuse. But reading more bytes than this costs more than a new connection.
  */
 export const readAheadMax = 262_144;
 /**
- * The most bytes of failed responses that the whole process keeps in memory. Above it, each response may keep
- * only `drainMax` bytes.
+ * The most bytes of failed responses that the whole process keeps in memory. When this limit is reached, each
+ * response may keep only `drainMax` bytes.
  */
 const keptMax = 16 * 1_048_576;
 

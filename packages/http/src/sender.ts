@@ -7,9 +7,9 @@ export type Fetch = (input: FetchInput, init?: RequestInit) => Promise<Response>
 
 export interface Sender {
   /**
-   * Sends one attempt. When status and headers have arrived, it calls `arrived` with the response, and
-   * resolves with the result of that call. After that, only `caller` can abort the body. `isFresh`: use a new
-   * connection.
+   * Sends one attempt. When status and headers have arrived, it calls `arrived` with the response and
+   * resolves with what `arrived` returns. From then on, only the signal `caller` can abort the body.
+   * `isFresh`: use a new connection.
    */
   send(
     input: FetchInput,

@@ -35,9 +35,9 @@ export interface RedisControls extends Controls {
 }
 
 /**
- * Stores operators' controls, such as pause and quarantine. They are stored in one hash with one version, and
- * copied to each topic that they apply to. If a crash prevents the copy, the next lease of the topic sees
- * that its copy is older than the version, and copies again.
+ * Stores operators' controls, such as pause and quarantine, in one hash with one version. Each topic has a
+ * copy of its controls. If a crash prevents the copy, the next lease of the topic sees the old version and
+ * copies again.
  */
 export function redisControls(
   client: RedisClient,

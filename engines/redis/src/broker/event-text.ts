@@ -23,9 +23,7 @@ interface Rare {
   /** Origin topic, and the time of the first publish (`f`), if the event was published before. */
   o?: string;
   f?: number;
-  /**
-   * `p`: patience in ms, counted from the publish. `x`: the time at which the patience ends, instead of `p`.
-   */
+  /** How long the result is useful. `p`: in ms from the publish. `x`: the end time instead, epoch ms. */
   p?: number;
   x?: number;
   /** 1: the payload is binary, and stored as base64. */
@@ -85,8 +83,8 @@ export function triesText({
 }
 
 /**
- * Reads an event that a script has stored. `replay` is stored separately, because a replay can also claim an
- * event that is already in the topic.
+ * Reads an event that a script has stored. `replay` is stored separately, because a replay can also start to
+ * track an event that is already in the topic.
  */
 export function envelopeOf(
   id: string,

@@ -14,8 +14,8 @@ export interface Entry<Handle = unknown> {
   /** The lease of the event; `undefined`: it is not leased. `endsAt` is a time of `Clock.now`. */
   lease: { readonly token: string; endsAt: number } | undefined;
   /**
-   * The kind of settlement that was already written under this lease, before the server failed to answer. A
-   * repeated settlement is not written again.
+   * The kind of settlement that was already written under this lease, although the server did not answer the
+   * acknowledgement. If the settlement is repeated, it is not written again.
    */
   written: string | undefined;
   /** The number of the last `settle` call that named this event: a second settlement in the same call is refused. */
@@ -41,10 +41,8 @@ export interface Lane<Handle> {
 }
 
 /**
- * The delivered events of one topic, in the order of arrival. With key order, an event is taken only if no
- * earlier event of its key is in hand (taken and not settled). If an event was delivered twice, the second
- * copy is taken only after the first is settled. By then the consumer can find out that the event was already
- * handled.
+ * The delivered events of one topic, in the order of arrival. With key order, an event is taken only after the earlier
+ * events of its key are settled. A second copy of an event is taken only after the first copy is settled.
  */
 export class Backlog<Handle> {
   readonly #ready: Record<QueueName, Set<Lane<Handle>>> = { hot: new Set(), retry: new Set() };
@@ -92,8 +90,8 @@ export class Backlog<Handle> {
   }
 
   /**
-   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` is true for an event, the event
-   * and later events of its key stay. A second copy of an event that is taken stays, too.
+   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` returns true for an event, that event and
+   * later events of its key are not taken. Second copies of taken events are not taken either.
    */
   take(
     queue: QueueName,

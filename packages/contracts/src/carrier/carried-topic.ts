@@ -35,8 +35,8 @@ export class CarriedTopic<Handle> {
   readonly #leases: HeldLeases<Handle>;
   readonly #store: Store | undefined;
   /**
-   * The last lease call. The next one waits for it. Otherwise, while one call asks the store about an event,
-   * another call could take the same event.
+   * The last lease call. The next call waits for it. Otherwise both calls could take the same event while one
+   * of them asks the store.
    */
   #last: Promise<unknown> = Promise.resolve();
   #storeIsNext = false;
@@ -180,10 +180,9 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Moves events that must wait into the store: they are not due yet, they are in quarantine, or an earlier
-   * event of their key waits there. Returns the other events. Events are first stored and then acknowledged
-   * to the server. After a crash between the two, the server delivers them again, and the store ignores the
-   * second copy with the same id.
+   * Moves events into the store if they are not due, are in quarantine, or must wait there for an earlier
+   * event of their key. Returns the other events. Events are first stored and then acknowledged, so a crash
+   * loses none.
    */
   async #moveToStore(taken: readonly Entry<Handle>[]): Promise<readonly Entry<Handle>[]> {
     const store = this.#store;
@@ -216,9 +215,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Separates events that must move into the store (`held`) from events that can be leased (`free`). If an
-   * event must move, later events of its key go back to the backlog: whether they must move too is checked
-   * after it has moved.
+   * Separates events that must move into the store (`held`) from events that can be leased (`free`). Later
+   * events of the key of a `held` event go back to the backlog, and are checked again after it has moved.
    */
   #divide(
     taken: readonly Entry<Handle>[],
@@ -245,7 +243,10 @@ export class CarriedTopic<Handle> {
     return { held, free };
   }
 
-  /** Names every field: this runs for each event, and a spread of them is slower than all else here. */
+  /**
+   * This function names every field, because it runs for each event: a spread of the fields would be slower
+   * than the rest of the function.
+   */
   #deliver(entry: Entry<Handle>, endsAt: number): Delivery {
     const { event } = entry;
     // The deadline does not apply to a parked event: a consumer of the dead-letter topic may handle it at
@@ -296,8 +297,8 @@ function earliest(one: number | undefined, other: number | undefined): number | 
 }
 
 /**
- * Returns how many of the first events have at most `bytesMax` payload bytes together. It is at least 1,
- * unless the lease has other events already (`hasOthers`).
+ * Returns how many events from the start of `entries` fit into `bytesMax` payload bytes. It is at least 1,
+ * except if the lease already has other events (`hasOthers`).
  */
 function countWithin(entries: readonly Entry[], bytesMax: number, hasOthers: boolean): number {
   let bytes = 0;

@@ -161,8 +161,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const message = newMessage(event, ids[place]!, topic, now, carrier);
       const isTried = event.past?.moved !== undefined;
       const waits = isTried || message.delayMs > 0;
-      // With key order, a delayed event goes to the `hot` queue like the others. It moves into the store when
-      // it is its turn. Otherwise it could overtake earlier events of its key.
+      // With key order, a delayed event also goes to the `hot` queue, so that it does not overtake earlier
+      // events of its key. It moves into the store later, when the earlier events are settled.
       const keepsPlace = ordering === 'key' && event.key !== undefined && !isTried;
       if (store && waits && !keepsPlace) stored.push({ place, event: { ...event, id: ids[place]! } });
       else queued[waits && !keepsPlace ? 'retry' : 'hot'].push({ place, message });
@@ -179,7 +179,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       for (const place of ordering === 'key' ? await notInStore(places) : places) isDuplicate(place);
     };
     // The server already has messages with these ids. But if the store has such an event as parked and
-    // blocking its key, the event is stored there instead, and is not a duplicate.
+    // blocking its key, the store takes the new event, which is then no duplicate.
     const notInStore = async (places: readonly number[]) => {
       const unkeyed = places.map((place) => ({ ...withoutKey(events[place]!), id: ids[place]! }));
       const taken = places.length > 0 ? await store!.broker.publishBehind(topic, unkeyed) : [];

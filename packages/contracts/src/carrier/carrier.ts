@@ -12,9 +12,8 @@ export type QueueName = 'hot' | 'retry';
 export const queueNames = ['hot', 'retry'] as const satisfies readonly QueueName[];
 
 /**
- * The adapter for one message broker, such as Kafka or SQS: it sends, receives and acknowledges messages.
- * `carrierBroker` builds a `Broker` on it. A carrier counts no attempts and makes no decisions. It only
- * translates calls, and reports messages that the server has taken back.
+ * The adapter for one message broker, such as Kafka or SQS: it sends, receives and acknowledges messages. It
+ * counts no attempts and makes no decisions; `carrierBroker` does.
  *
  * `Handle` identifies one delivery of one message. Handles are compared by identity, so always use the same
  * value for the same delivery.
@@ -30,10 +29,10 @@ export interface Carrier<Handle = unknown> {
    */
   readonly tells: { readonly key: boolean; readonly time: boolean };
   /**
-   * The visibility timeout: how long the server reserves a delivered message for this process. Then it
-   * delivers the message again, and it would still accept a late acknowledgement of the first process. So
-   * this process stops using the message after nine tenths of this time. `undefined`: the message is reserved
-   * until the connection ends, and a late acknowledgement is refused.
+   * The visibility timeout: how long the server reserves a delivered message for this process. This process
+   * stops using the message after nine tenths of this time, because the server may then deliver it to another
+   * process. `undefined`: the message is reserved until the connection ends, and a later acknowledgement is
+   * refused.
    */
   readonly holdMs: number | undefined;
 
@@ -47,8 +46,8 @@ export interface Carrier<Handle = unknown> {
   topics(): Promise<readonly string[]>;
 
   /**
-   * Sends messages. Resolves when all of them are durable, with the indexes of those that the server already
-   * had. If it rejects, some messages may be stored.
+   * Sends messages. Resolves when all of them are durable, with the indexes of duplicates: messages that the
+   * server already had. If it rejects, some messages may be stored.
    */
   send(topic: string, queue: QueueName, messages: readonly Message[]): Promise<readonly number[] | undefined>;
 
@@ -59,9 +58,9 @@ export interface Carrier<Handle = unknown> {
   open(topic: string, queue: QueueName, listener: IntakeListener<Handle>): Intake;
 
   /**
-   * Acknowledges messages, so that the server removes them. Resolves when the server has answered: false for
-   * a handle that it refused, because the message belongs to another process. Rejects if there is no answer.
-   * The caller then repeats the call with the same handles.
+   * Acknowledges messages, so that the server removes them. Returns false for a message that now belongs to
+   * another process. Rejects if the server does not answer; the caller then repeats the call with the same
+   * handles.
    */
   done(handles: readonly Handle[]): Promise<readonly boolean[]>;
   /**
@@ -160,8 +159,8 @@ export interface Intake {
    */
   credit(count: number): void;
   /**
-   * Requests the messages that the server has now, up to the credit. Resolves when they have arrived, or when
-   * there are none.
+   * Requests messages from the server, up to the credit. Resolves when every message that was in the queue
+   * has arrived, or when the queue is empty.
    */
   look(): Promise<void>;
 }

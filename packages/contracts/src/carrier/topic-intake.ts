@@ -21,8 +21,8 @@ export interface IntakeSettings<Handle> {
 }
 
 /**
- * A share of `holdMs`. This long before the server may deliver a message to another process, this process
- * stops using it.
+ * This process stops using a message when only this share of `holdMs` is left. After `holdMs`, the server may
+ * deliver the message to another process.
  */
 const holdMargin = 0.1;
 const keepsPerHold = 3;
@@ -49,8 +49,8 @@ export class TopicIntake<Handle> {
   #wanted = 1;
   #arrivals = 0;
   /**
-   * No lease ends before this time, and the server reserves all messages at least until then. So nothing need
-   * be checked earlier.
+   * The earliest time at which a lease or the reservation of a message can end. Nothing need be checked
+   * before this time.
    */
   #checkAt = Infinity;
   /** True: no consumer leases events of this topic. Messages that still arrive are given back at once. */
@@ -235,7 +235,7 @@ export class TopicIntake<Handle> {
       await carrier.keep!(entries.map(({ handle }) => handle));
       for (const entry of entries) entry.heldUntil = sentAt + carrier.holdMs! * (1 - holdMargin);
     } catch {
-      // Without an answer, these messages count as lost when `heldUntil` is reached. The next call may still
+      // If there is no answer, these messages count as lost at `heldUntil`. The next call of `keep` may still
       // extend them in time.
     }
   }

@@ -5,8 +5,8 @@ import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
 /**
- * The limits of a memory engine. When a limit is reached, the engine refuses new entries; of settled events
- * and audit entries it removes the oldest instead.
+ * The limits of a memory engine. At a limit, the engine refuses new entries. Only for settled events and
+ * audit entries, it removes the oldest entry instead.
  */
 export interface MemoryBounds {
   readonly eventsMax: number;

@@ -16,10 +16,7 @@ export interface Row {
   envelope: Envelope;
   /** The position of the event in the order of publication, over all topics. */
   order: number;
-  /**
-   * The key by which events wait: later events with this key wait for this event. `undefined`: no event waits
-   * for it.
-   */
+  /** Later events with this order key wait for this event. `undefined`: no event waits for it. */
   orderKey: string | undefined;
   dueAt: number;
   attempts: number;

@@ -22,9 +22,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // `unprocessed` is true only if every error proves that nothing was sent: if two addresses were tried,
-    // either server may have received the request. With `causesMax` errors the list may be incomplete, so it
-    // proves nothing.
+    // `unprocessed` means that no server has received the request. So every error must prove that nothing was
+    // sent. A list of `causesMax` errors may be incomplete, so it proves nothing.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -33,9 +32,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // An AggregateError repeats the code of one of its errors, so only the errors inside it are judged. If an
-  // error has a cause, its message is ignored, because the cause says more: `fetch failed` may be an expired
-  // certificate.
+  // Skip an AggregateError: the errors inside it are checked one by one. If an error has a cause, ignore its
+  // message, because only the cause says what failed: `fetch failed` may be an expired certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

@@ -1,9 +1,10 @@
 /**
- * Returns the ms to wait before the next attempt. `attempt` is the number of attempts made so far, and
- * `previousMs` is the wait before the latest of them.
+ * Returns the ms to wait before the next attempt.
  *
- * `roll` is a random number in [0, 1). `baseMinMs` is the minimum for the base of the backoff: 1,000 after a
- * throttled attempt, otherwise 0.
+ * - `attempt`: how many attempts were made so far
+ * - `previousMs`: the previous wait
+ * - `roll`: a random number in [0, 1)
+ * - `baseMinMs`: the lowest base of the backoff: 1,000 after a throttled attempt, otherwise 0
  */
 export type Delay = (attempt: number, previousMs: number, roll: number, baseMinMs: number) => number;
 
@@ -22,8 +23,8 @@ export interface BackoffSettings {
 }
 
 /**
- * Returns the function that computes the delays of a strategy. A delay is at most `cap`, or `baseMinMs` if
- * that is larger.
+ * Returns the function that computes the delays of a strategy. The longest delay is the larger of `cap` and
+ * `baseMinMs`.
  */
 export function backoff({ strategy, base, factor, cap, jitter }: BackoffSettings): Delay {
   return (attempt, previousMs, roll, baseMinMs) => {

@@ -36,8 +36,8 @@ export interface Facts {
   /** How long an attempt at this target usually takes, in ms; 0 if that is unknown. */
   readonly expectedAttemptMs: number;
   /**
-   * When the breaker admits the next attempt; usually `now`. Infinity: it does not, and the work ends instead
-   * of waiting.
+   * When the breaker admits the next attempt; usually `now`. Infinity: the work ends instead of waiting for
+   * the breaker.
    */
   readonly admitsAt: number;
 }
@@ -71,8 +71,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // If a server asks for a wait, jitter only makes that wait longer, never shorter. Jitter takes at most half
-  // of the time that is left after the wait, so that the next attempt still has time.
+  // If a server asks for a wait, jitter is added to that wait. Jitter is at most half of the time that
+  // remains after the wait, so that the next attempt still has time.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

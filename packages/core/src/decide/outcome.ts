@@ -27,7 +27,7 @@ export interface Judgement {
   readonly unprocessed?: boolean | undefined;
   /** True: the target may be overloaded, for example because it answered with the status 503. */
   readonly overload?: boolean | undefined;
-  /** True: no classifier knows the error. It is `fatal` only for that reason. */
+  /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
   /**
    * A problem to report to the listeners of `subscribe`: a header that could not be parsed, or the error of a
@@ -45,7 +45,7 @@ export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement 
 /** A named classifier for the errors of one protocol or library. `retryOn: ['sql']` refers to it by name. */
 export interface Pack<Name extends string = string> {
   readonly pack: Name;
-  /** True: a policy uses the pack by default. Only `retryOnly` can leave it out. */
+  /** True: every policy uses this pack, unless the policy sets `retryOnly`. */
   readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
   /** True: the pack classifies not only errors, but also returned values, such as HTTP responses. */

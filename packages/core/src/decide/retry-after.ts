@@ -14,8 +14,8 @@ const lengthMax = 256;
  * parsed: `retry-after-ms`, `x-ms-retry-after-ms`, `Retry-After`, `RateLimit`, `RateLimit-Reset`,
  * `X-RateLimit-Reset`.
  *
- * The rate limit headers are used only if they say that no calls are left, or if the status was 429
- * (`throttled`). `headers` may be a `Headers` object, a plain object, a list of pairs, or a list of
+ * `throttled`: the status was 429. For other statuses, the rate limit headers are used only if they say that
+ * no calls are left. `headers` may be a `Headers` object, a plain object, a list of pairs, or a list of
  * alternating names and values.
  */
 export function readHint(headers: unknown, epochMs: () => number, throttled = false): Hint {
@@ -64,8 +64,8 @@ function readNumber(text: string): number {
 }
 
 /**
- * Reads a number of seconds (the largest, if there are several) or an HTTP date, and returns ms from now. A
- * year with two digits means the year within 50 years of now.
+ * Reads a delay: a number of seconds, or an HTTP date. If there are several numbers, the largest is used.
+ * Returns ms from now. A year with two digits is the matching year within 50 years of now.
  */
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;
@@ -98,8 +98,8 @@ function readRateLimit(text: string, throttled: boolean): number | undefined {
   for (const limit of /reset=/.test(text) ? [text] : text.split(',')) {
     const left = Number(/\br(?:emaining)?=(\d+)/.exec(limit)?.[1]);
     const resetMs = Number(/\b(?:t|reset)=(\d+)/.exec(limit)?.[1]) * 1000;
-    // The limit with the fewest calls left is the one that was reached. If several limits have equally few,
-    // the one that resets last is used.
+    // Use the reset time of the limit with the fewest calls left, because that limit was probably reached. If
+    // several limits have equally few calls left, use the latest reset time.
     if (left < least || (left === least && resetMs > ms)) {
       least = left;
       ms = resetMs;

@@ -22,7 +22,7 @@ export interface DelayRow extends Delays {
 
 export const LEAST = 0;
 export const TYPICAL = 0.5;
-/** Just below 1, because random numbers never reach 1. */
+/** The largest random number. It is just below 1, because random numbers are always less than 1. */
 export const MOST = 1 - Number.EPSILON;
 
 const rowsMax = 10;
@@ -38,8 +38,8 @@ export function delayTable(plan: Plan): DelayRow[] {
 }
 
 /**
- * Returns the first `rows` waits of a policy, computed as if every random number were `roll`. Infinity: the
- * work ends instead of waiting.
+ * Returns the first `rows` waits of a policy, computed as if every random number were `roll`. A wait of
+ * Infinity means that the work ends instead of waiting.
  */
 export function waitsOf(plan: Plan, roll: number, rows: number, after: OutcomeClass = 'transient'): number[] {
   const waits: number[] = [];

@@ -115,8 +115,8 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 
 /**
  * Returns the success rate of a caller with few calls, if the share `failing` of its calls fails by chance.
- * Such a caller has one token in its retry budget, and a failed call spends it on a retry. After 1 / `ratio`
- * successes it has a token again. Until then, failed calls are not retried.
+ * The caller's retry budget holds only one token, which pays for one retry. The next token needs 1 / `ratio`
+ * successes. Until then, failed calls are not retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;

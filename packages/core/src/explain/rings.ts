@@ -144,7 +144,7 @@ function sayBreaker(breaker: NonNullable<PartSettings['breaker']>, waits: boolea
   const { window, minimum, failureRatio, consecutive, slow, openFor } = breaker;
   const [least, most = least] = openFor as readonly [number, number?];
   const back = typeof window === 'number' ? formatMs(window) : `${window.calls} calls`;
-  // If the window is fewer calls than the minimum, a full window is enough.
+  // If the window holds fewer calls than `minimum`, the breaker needs only a full window.
   const needed = typeof window === 'number' ? minimum : Math.min(minimum, window.calls);
   const ratio = `${round(100 * failureRatio)} % of at least ${needed} calls failed in the last ${back}`;
   const inARow = consecutive > 0 ? `, or ${consecutive} in a row` : '';

@@ -22,8 +22,8 @@ export interface LintFacts {
   /** An HTTP method. POST and PATCH are not idempotent unless `idempotent` is true. Default: none. */
   readonly method?: string | undefined;
   /**
-   * True: each run sets `idempotent: false`, so it is retried only if nothing was processed. Default:
-   * `false`.
+   * True: each run sets `idempotent: false`, so an attempt is retried only if the target has not processed
+   * it. Default: `false`.
    */
   readonly runsKnow?: boolean | undefined;
   /**
@@ -69,12 +69,12 @@ export interface Rule {
   readonly fixedBy: Partial<LintCase>;
 }
 
-/** Returns the rules unchanged. Its type makes the compiler reject an incomplete rule. */
+/** Returns the rules unchanged. With this function, the compiler rejects an incomplete rule. */
 export function defineRules<const R extends readonly Rule[]>(...rules: R): R {
   return rules;
 }
 
-/** Whether a second attempt could do the work twice. */
+/** Whether a retry could do harm, because the operation must not run twice. */
 export function isUnsafe({ idempotent, method, runsKnow }: LintFacts): boolean {
   if (runsKnow || idempotent === true) return false;
   return idempotent === false || /^(post|patch)$/i.test(method ?? '');

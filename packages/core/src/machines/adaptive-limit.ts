@@ -6,9 +6,9 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * Answers are collected in windows, and the limit changes at the end of a window. A window lasts at least
- * WINDOW_MS, or the mean latency if that is longer. It then ends as soon as it has ANSWERS_MIN answers, and
- * at the latest after PATIENT_WINDOWS times its minimum length.
+ * The limit changes at the end of each window of answers. The minimum length of a window is WINDOW_MS or the
+ * mean latency, whichever is longer. After the minimum length, the window ends when it has ANSWERS_MIN
+ * answers, at the latest after PATIENT_WINDOWS times the minimum length.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
@@ -21,25 +21,25 @@ const PATIENT_WINDOWS = 5;
 const HEADROOM = 1.25;
 
 /**
- * The factor by which the limit grows per window. GROWTH_FREE is used while the latency is below FREE × the
- * latency without a queue.
+ * The limit grows by the factor GROWTH per window. It grows by GROWTH_FREE while the latency is below FREE ×
+ * the latency without a queue.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * How far a limit that is too high moves towards the right value in one window, from 0 to 1.
- * SHRINK_SOON_WEIGHT is used when the latency was above FAR × the latency without a queue in two windows in a
- * row.
+ * If the limit is too high, each window moves it towards the right value, by this share of the difference.
+ * SHRINK_SOON_WEIGHT is used after two windows in a row with a latency above FAR × the latency without a
+ * queue.
  */
 const SHRINK_WEIGHT = 0.3;
 const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
 /**
- * The weight of the newest window in the moving averages of the latency. If a measured latency differs from
- * the average by more than the factor CLEARLY, it replaces the average immediately.
+ * The weight of the newest window in the moving averages of the latency. A measured latency replaces the
+ * average immediately if the two differ by more than the factor CLEARLY.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;
@@ -50,32 +50,32 @@ const CLEARLY = 1.5;
 const WARM_UP_WINDOWS = 5;
 
 /**
- * When the latency without a queue is measured again: if the latency is high, or if the calls in flight
- * reached the limit in REACHED_WINDOWS windows in a row. At least MEASURE_MS pass between two measurements,
- * or MEASURE_SOON_MS while the latency is high.
+ * The latency without a queue is measured again when the latency is high, or when the calls in flight reached
+ * the limit in REACHED_WINDOWS windows in a row. Two measurements are at least MEASURE_MS apart, or
+ * MEASURE_SOON_MS while the latency is high.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
 /**
- * If more than the share DROPPED_MAX of the calls in a window is dropped (fails by overload), the limit is
- * multiplied by DROPPED_FACTOR.
+ * If too many calls of a window fail by overload (are dropped), the limit is multiplied by DROPPED_FACTOR.
+ * Too many means more than the share DROPPED_MAX of the calls.
  */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
 
 /**
- * Limits the calls in flight, and learns the limit from the answers. By Little's law, answers per ms ×
- * latency without a queue is the number of calls that the target processes at a time. The limit is a quarter
- * higher than this number.
+ * Limits the calls in flight, and learns the limit from the answers. The limit is a quarter higher than the
+ * number of calls that the target processes at a time: answers per ms × latency without a queue (Little's
+ * law).
  *
- * While calls wait in the queue of the target, the latency without a queue cannot be measured. So from time
- * to time the limit is lowered to half or less for two windows. In the first window the queue drains, and in
- * the second the latency is measured.
+ * The latency without a queue cannot be measured while calls wait at the target. So from time to time the
+ * limit is lowered to half or less for two windows. In the first window the queue drains, and in the second
+ * the latency is measured.
  *
- * Dropped calls (calls that fail by overload) do not count as answers. Otherwise fast failures would look
- * like a high capacity.
+ * Calls that fail by overload do not count as answers. Otherwise fast failures would look like a high
+ * capacity.
  */
 export class AdaptiveLimit {
   inFlight = 0;
@@ -168,8 +168,8 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // If this window was much faster than `#baseMs`, then `#baseMs` still includes time in a queue. In this
-      // case a latency near `#baseMs` does not prove that the queue is empty.
+      // `#baseMs` should be the latency without a queue. If this window was much faster, `#baseMs` is too
+      // high, and a latency near it does not prove that the queue is empty.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -3,31 +3,31 @@ import type { Latency } from './latency.ts';
 const TAIL_FACTOR = 3;
 const TAIL = 0.999;
 /**
- * The limit is at least this multiple of the median duration. So attempts do not time out when a service
- * becomes five times slower.
+ * The time limit of an attempt is at least this multiple of the median duration. So attempts do not time out
+ * when a service becomes five times slower.
  */
 const MEDIAN_FACTOR = 6;
 const LEAST_MS = 50;
 const SAMPLES_MIN = 1_000;
 
 /**
- * With fewer than SAMPLES_MIN answers, the limit is at least this multiple of the longest duration so far.
+ * With fewer than SAMPLES_MIN answers, the time limit of an attempt is at least this multiple of the longest
+ * duration so far.
  */
 const LONGEST_FACTOR = 2;
 
 const SHARES_MAX = 10;
 
 /**
- * Learns the time limit of one attempt from the durations of answered attempts: three times their p99.9, or
- * six times their median if that is longer. "Patience" is the time limit of the whole work.
+ * Learns the time limit of one attempt from the durations of answered attempts. The limit is three times
+ * their p99.9, or six times their median if that is longer.
  *
- * With fewer than 1,000 answers, each attempt gets an equal share of the patience, or twice the longest
- * duration so far if that is more. The last attempt gets all the remaining patience.
+ * With fewer than 1,000 answers, each attempt gets an equal share of the patience (the time limit of the
+ * whole work), or twice the longest duration so far if that is more. The last attempt gets all the remaining
+ * patience.
  *
- * Timeouts are not recorded as durations: a network that loses messages must not make the limit grow. But if
- * the limit is too short, slower answers are never seen. So each timeout in a row doubles a learnt limit, up
- * to an equal share of the patience. Before a limit is learnt, attempts after a timeout may run until
- * patience ends.
+ * Timeouts are not recorded as durations. But each timeout in a row doubles a learnt limit, because with too
+ * short a limit slower answers would never be recorded.
  */
 export class AutoTimeout {
   readonly #latency: Latency;

@@ -26,12 +26,12 @@ export interface BreakerSettings {
    * Above 0: the window is the last `windowCalls` calls, however old they are. 0: the window is `windowMs`.
    */
   readonly windowCalls: number;
-  /** With fewer calls than this in the window, no ratio opens the breaker. */
+  /** With fewer calls than this in the window, `failureRatio` and `slowRatio` do not open the breaker. */
   readonly minimum: number;
   readonly failureRatio: number;
   /**
-   * The breaker opens after this many failures in a row. With heavy traffic, it takes more. 0: failures in a
-   * row do not open it.
+   * The breaker opens after this many failures in a row. With heavy traffic more are needed, because a short
+   * row can be chance. 0: failures in a row do not open it.
    */
   readonly consecutive: number;
   /** A call that takes longer than this is slow. Infinity: no call is slow. */
@@ -81,13 +81,13 @@ const FULL = 3;
 const NONE = -2;
 
 /**
- * Each time the number of calls in the window doubles above `minimum`, opening takes this many more failures
- * in a row.
+ * With more traffic, the breaker needs a longer row of failures to open: this many more failures each time
+ * the calls in the window double above `minimum`.
  */
 const ROW_GROWTH = 2;
 /**
- * Failures in a row open the breaker only if chance alone would cause fewer than this many such rows in the
- * window.
+ * A row of failures opens the breaker only if chance is unlikely to cause it: by chance, fewer than this many
+ * such rows would occur in the window.
  */
 const UNLIKELY = 0.01;
 
@@ -107,17 +107,14 @@ const LEASE_MAX_MS = 600_000;
  * Stops calling a target that is failing. After a while it admits a few trial calls (probes), and closes
  * again when they succeed.
  *
- * Each admitted call gets a number, its ticket. A result that arrives after the state has changed has an old
- * ticket and is ignored. All calls while closed share one ticket, so a call that never ends blocks nothing.
+ * Each admitted call gets a number, its ticket. A result with a ticket from before the last change of state
+ * is ignored. All calls while closed share one ticket, so a call that never ends blocks nothing.
  *
- * Only a failed or slow call opens the breaker. If the target answers that it is full, this counts as a
- * failure for `consecutive` but not for `failureRatio`, because a full target still serves other calls.
+ * If the target answers that it is full, this counts for `consecutive` but not for `failureRatio`, because a
+ * full target still serves other calls.
  *
- * The open time is a quarter of the time that the target has been failing, within `openForMs`, times a random
- * factor from 0.5 to 1. So a breaker makes an outage at most a quarter longer, and sends few probes during a
- * long outage. (For a server that is up and down for 5 s in turn, this rule serves 46 % of the calls;
- * doubling the open time serves 17 %.) After 100 refused calls, a probe may be sent as soon as the shortest
- * open time has passed.
+ * The open time is a quarter of the time that the target has been failing, within `openForMs`. So the breaker
+ * makes an outage at most a quarter longer. Jitter shortens the open time by at most half.
  *
  * There is no timer: each method first makes the changes of state that are due.
  */
@@ -126,7 +123,8 @@ export class Breaker {
   onChange: ((from: BreakerState, to: BreakerState, because: BreakerCause, at: number) => void) | undefined =
     undefined;
   /**
-   * If set, it replaces `slowOverMs` for calls longer than 1 s: it returns the ms above which a call is slow.
+   * Returns the ms above which a call is slow. If set, it replaces `slowOverMs` for calls that took longer
+   * than 1 s.
    */
   slowOver: (() => number) | undefined = undefined;
   /**
@@ -355,8 +353,8 @@ export class Breaker {
   }
 
   /**
-   * Whether chance alone may explain the failures in a row. With 1,000 calls a second of which a third fail,
-   * 5 failures in a row are normal and 27 are not (with the default settings).
+   * Whether chance alone may explain the failures in a row. For example, if a third of 1,000 calls a second
+   * fail, 5 failures in a row are normal, and 27 are not.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;

@@ -5,11 +5,13 @@ import { StartCredit } from './start-credit.ts';
 export interface BudgetSettings {
   /** How many tokens each success adds. A retry costs one token. */
   readonly ratio: number;
-  /** The budget holds at most `ratio` × the operations that began in this time. */
+  /**
+   * The budget can hold `ratio` tokens for each operation that began in this time, but always at least one.
+   */
   readonly windowMs: number;
   /**
-   * The most attempts of one operation. A new budget starts with `attempts − 1` tokens (at most 100), which
-   * expire.
+   * The most attempts of one operation. A new budget starts with `attempts − 1` tokens, but at most 100.
+   * These tokens expire.
    */
   readonly attempts: number;
 }
@@ -41,25 +43,26 @@ const FLOOR_MAX = 10;
  */
 const FLOOR_STEP = TOKEN / 2;
 /**
- * Each success at the first attempt shrinks the minimum size of the bucket towards one token, by this share
- * of the difference.
+ * Each operation that succeeds at its first attempt shrinks the minimum size of the bucket: the part above
+ * one token becomes 1 % smaller.
  */
 const FADE = 0.01;
-/** All retries together are at most this share of the number of first attempts. */
+/**
+ * The retries of all operations are at most this share of their first attempts: at most 30 retries for 100
+ * first attempts.
+ */
 const RETRIES_MAX = 0.3;
 
 /**
- * Limits the retries that a caller adds to its own traffic. It is a bucket of tokens. A "first try" is the
- * first attempt of an operation.
+ * Limits retries with a bucket of tokens. A "first try" is the first attempt of an operation.
  *
- * 1. A success adds `ratio` of a token, and a failed retry takes one token. In an outage nothing succeeds, so
- *    only the tokens in the bucket can be spent. The bucket holds `ratio` × the first tries of the last
- *    `window`, and at least one token.
- * 2. A retry that succeeds is free, unless the failure before it may mean overload. Free retries are at most
- *    `2 × ratio` of the first tries, and all retries together are at most 30 % of them.
- * 3. The bucket has a minimum size, so that clients with few calls can retry too. Each retry that succeeds
- *    raises this minimum, from one token up to `attempts − 1` (at most 10), and each that fails lowers it. By
- *    how much the minimum is above one token, the balance may fall below zero (the overdraft).
+ * 1. A success adds `ratio` tokens, and a failed retry takes one token. In an outage nothing succeeds, so the
+ *    tokens run out and the retries stop. The bucket can hold `ratio` tokens for each first try of the last
+ *    `window`, and always at least one token.
+ * 2. A retry that succeeds is free, unless the failure before it may mean overload. For 100 first tries, at
+ *    most 200 × `ratio` retries are free, and at most 30 retries are made in all.
+ * 3. The bucket has a minimum size, so that clients with few calls can retry too. Successful retries raise
+ *    this minimum, from one token up to `attempts − 1` (10 at most). Failed retries lower it.
  */
 export class RetryBudget {
   /** Only `resize` changes the settings. */
@@ -112,8 +115,9 @@ export class RetryBudget {
   }
 
   /**
-   * Charges a retry: one token now, or with `postpaid` one token only if it fails. Check `tokens` before.
-   * When the retry ends, call exactly one of `retrySucceeded`, `retryFailed` and `retryDropped`.
+   * Charges one token for a retry. With `postpaid`, the token is charged only if the retry fails. Before,
+   * check with `tokens` that a token is left. When the retry ends, call exactly one of `retrySucceeded`,
+   * `retryFailed` and `retryDropped`.
    */
   startRetry(now: number, postpaid: boolean): void {
     if (postpaid) this.#pending++;
@@ -156,9 +160,9 @@ export class RetryBudget {
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // Each postpaid retry in flight may still cost a token. It uses the overdraft first (how far the balance
-    // may fall below zero), then the tokens. Start credit reduces the overdraft, so that both together are at
-    // most `#floorMax`.
+    // `overdraft` is how far the balance may fall below zero. Start credit reduces it, so that both together
+    // are at most `#floorMax`. Each postpaid retry in flight costs a token if it fails, so that token is
+    // subtracted here.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;
@@ -183,8 +187,8 @@ export class RetryBudget {
   }
 
   /**
-   * Takes `cost` tokens. Those of the start credit are taken first, because they expire. The balance may
-   * become negative, down to a fixed limit.
+   * Takes `cost` tokens. Tokens of the start credit (which a new budget starts with) are taken first, because
+   * they expire. The balance may become negative, down to a fixed limit.
    */
   spend(now: number, cost: number): void {
     this.tokens(now);

@@ -7,8 +7,7 @@ export const ADMITTED = 2;
 
 /**
  * A call that can wait for a permit. The object is also the list node of the queue, so that queueing
- * allocates no memory. After the call is queued, exactly one of its three methods is called, unless `abandon`
- * removes it.
+ * allocates no memory. A queued call ends its wait with exactly one of the three methods, or with `abandon`.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
@@ -48,8 +47,8 @@ export class Bulkhead {
   /** How many permits `forfeit` has taken back from calls that did not end in time. */
   zombies = 0;
   /**
-   * True: of each priority, the newest call is served first. This is better during overload, when the oldest
-   * calls are answered too late.
+   * True: among calls of one priority, the newest is served first. During overload this is better, because
+   * the oldest calls would be answered too late anyway.
    */
   newestFirst = false;
 

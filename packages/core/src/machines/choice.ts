@@ -29,8 +29,8 @@ const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
 /**
- * SHARE_ON_TRIAL is the share of successes that a target is given after an ejection. When the share rises
- * above SHARE_WELL, the target counts as healthy, and its number of ejections is reset to 0.
+ * A target's `share` is the part of its calls that succeed. After an ejection it is set to SHARE_ON_TRIAL.
+ * When it rises above SHARE_WELL, the target counts as healthy, and its number of ejections is reset to 0.
  */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
@@ -62,8 +62,8 @@ export class TargetHealth {
   #failedAt = -Infinity;
 
   /**
-   * Reports the result of a call. A fast failure does not lower the latency. Results that arrive during an
-   * ejection are ignored.
+   * Reports the result of a call. A fast failure does not lower the average latency. Results that arrive
+   * during an ejection are ignored.
    */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
@@ -98,8 +98,8 @@ export class TargetHealth {
 
   /** Returns a factor for the cost of this target. It is 1 if the target has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // `fresh` depends on the last failure, not on the last call. Otherwise each call to a recovered target
-    // would renew the penalty.
+    // `fresh` falls from 1 to 0 after the last failure. If it were counted from the last call, each call to a
+    // recovered target would renew the penalty.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }
@@ -163,7 +163,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Whether a candidate is ejected. If it has failed often enough since the last check, it is ejected first.
+   * Whether a candidate is ejected. This call ejects a candidate that has failed often enough since the last
+   * check.
    */
   isEjected({ health }: T, all: readonly T[], now: number): boolean {
     return now < health.ejectedUntil || (health.inARow > 0 && this.#tryEject(health, all, now));

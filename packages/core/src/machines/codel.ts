@@ -10,14 +10,14 @@ export interface CodelSettings {
 }
 
 /**
- * Recognises an overloaded queue with the CoDel algorithm: the longest wait stays above the target for a
- * whole interval, so the queue does not drain.
+ * Recognises an overloaded queue with the CoDel algorithm: the longest wait stays above `targetMs` for a
+ * whole `intervalMs`.
  *
  * While the queue is overloaded, serve the newest call first, and drop calls for which `drops` is true. These
  * old calls would be answered too late anyway.
  */
 export class Codel {
-  /** True: all through the last interval, the call that waited longest had waited longer than the target. */
+  /** True: all through the last interval, some call had waited longer than `targetMs`. */
   overloaded = false;
 
   readonly #settings: CodelSettings;

@@ -7,8 +7,8 @@ export interface Rate {
 /**
  * Returns the ms to wait before a call with this `cost` may pass; Infinity if `cost` is above the burst.
  *
- * `tat` (theoretical arrival time) is the whole state of the limit, so a server stores only one number for
- * each key. It is the time at which the cost admitted so far would be used up at this rate. It starts at 0.
+ * `tat` (theoretical arrival time) is the time at which all admitted calls would have passed at an even rate.
+ * It starts at 0. It is the whole state of the limit, so a server stores only this number for each key.
  */
 export function gcraWait(rate: Rate, tat: number, now: number, cost: number): number {
   if (cost > rate.burst) return Infinity;

@@ -7,8 +7,8 @@ const LEAST_US = 16;
 const MOST_US = 0x7fffffff;
 
 /**
- * Samples are kept in two generations, and quantiles cover both. A new generation starts after this many
- * samples or this time, and the older one is dropped.
+ * Samples are kept in two generations, and quantiles cover both. A new generation starts after
+ * GENERATION_SAMPLES samples or after GENERATION_MS. Then the older of the two is dropped.
  */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;
@@ -16,8 +16,8 @@ const GENERATION_MS = 300_000;
 const RECENT_WEIGHT = 0.1;
 
 /**
- * A computed quantile is reused until `samples / KEPT_RATIO` more samples are recorded, or KEPT_MAX if that
- * is fewer.
+ * A computed quantile is reused for a while: until `samples / KEPT_RATIO` new samples are recorded, or
+ * KEPT_MAX new samples if that is fewer.
  */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;

@@ -12,7 +12,7 @@ export class StartCredit {
   endsAt = Infinity;
   readonly #windowMs: number;
   readonly #waitsForSuccess: boolean;
-  /** True: the window starts as soon as a method gets the current time. */
+  /** True: the window must start. It starts when the next method is called with the current time. */
   #starts = false;
 
   constructor(tokens: number, windowMs: number, waitsForSuccess: boolean) {

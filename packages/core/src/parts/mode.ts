@@ -34,8 +34,8 @@ export const mode = definePart<typeof fields, ModeFields>({
       order: 1,
       around(operation, options, next) {
         if (share > 0 && plan.random() < share) return next(options);
-        // A copy of the plan with the same breakers and budgets, but with other counters: attempts that are
-        // only imagined must not be counted as real.
+        // The simulated runs use the same breakers and budgets, but separate counters, so that simulated
+        // attempts are not counted as real.
         imagined ??= { ...plan, counters: plan.imaginedCounters };
         return observe(plan, imagined, operation, options);
       },
@@ -44,9 +44,9 @@ export const mode = definePart<typeof fields, ModeFields>({
 });
 
 /**
- * Calls `operation` once, and simulates what the policy would do with its result. Retries are not made: each is
- * assumed to fail as the call did. So the count of retries that the policy would have made (`would`) is exact in
- * an outage, and too high if a retry would have succeeded.
+ * Calls `operation` once, and simulates what the policy would do with its result. Each simulated retry fails
+ * like the real call. So the number of simulated retries is exact in an outage, and too high if a real retry
+ * would have succeeded.
  */
 async function observe<T>(
   plan: Plan,

@@ -9,7 +9,7 @@ import type { NameFields, RetryFields } from './policy-spec.ts';
  */
 export interface Part<T extends Table = Table, Spec = SpecOf<T>> {
   readonly key: string;
-  /** −1: `create` is called before that of the other parts. 1: it is called after them. */
+  /** −1: this part is created before the other parts. 1: it is created after them. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
   /**

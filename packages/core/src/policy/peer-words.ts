@@ -14,8 +14,8 @@ const peerWords = {
 };
 
 /**
- * Returns our name for an option `word` of another library, as it is written beside the options `names`.
- * Returns undefined if we have no such option there.
+ * Returns our name for the option `word` of another library, with its path relative to the object that has
+ * the options `names`. Returns undefined if we have no such option there.
  */
 export function peerWord(word: string, value: unknown, names: readonly string[]): string | undefined {
   for (const [ours, theirs] of Object.entries(peerWords)) {

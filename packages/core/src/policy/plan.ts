@@ -23,8 +23,8 @@ export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastP
   readonly random: Random;
   readonly counters: Counters;
   /**
-   * The counters of the runs that mode `observe` only imagines. They are kept apart from `counters`, and
-   * nothing reads them.
+   * The counters of the runs that mode `observe` only simulates. Nothing reads them: they keep these runs out
+   * of `counters`.
    */
   readonly imaginedCounters: Counters;
   /** The share of the runs on which the policy acts, from 0 to 1. The policy only observes the other runs. */
@@ -36,8 +36,8 @@ export interface Plan extends Rules, JudgingPlan, TargetPlan, RunningPlan, FastP
   /** While it is on, each operation is attempted only once: no retries and no hedges (second attempts). */
   readonly killSwitch: { isOn: boolean };
   /**
-   * `update` calls these functions with the new plan. Each passes the state of one part, such as the
-   * breakers, to it.
+   * `update` calls these functions with the new plan, `next`. Each function passes the state of one part to
+   * the new plan, for example the breakers.
    */
   readonly carryOver: ((next: Plan) => void)[];
 }

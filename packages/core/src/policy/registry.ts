@@ -70,9 +70,8 @@ export function breakerOf(policy: string, target?: string) {
 }
 
 /**
- * Forces the breakers of a named policy open or closed, until it is called again with `auto`. With `target`,
- * it sets only the breaker of that target. Returns the number of breakers that it has set. A target has no
- * breaker before its first call.
+ * Forces the breakers of a named policy open or closed; `auto` ends this. With `target`, only the breaker of
+ * that target is set. Returns how many breakers were set. A target has no breaker before its first call.
  */
 export function forceBreaker(
   policy: string,

@@ -62,8 +62,8 @@ export type Notice =
   /** A hedge was sent: a second attempt, while the first is still in flight. */
   | (OfWork & { readonly type: 'hedge'; readonly attempt: number })
   /**
-   * `exhausted`: the retry budget refused a retry. `restored`: it has paid for a retry again. The notice is
-   * published only when this changes.
+   * The retry budget refused a retry (`exhausted`), or paid for a retry again (`restored`). The notice is
+   * published only at the change from one to the other.
    */
   | (OfWork & {
       readonly type: 'budget';
@@ -84,7 +84,7 @@ export type Notice =
       readonly from: BreakerState;
       readonly to: BreakerState;
       readonly because: string;
-      /** Set if the policy only observes all runs. Then this breaker refuses no calls. */
+      /** Set if the policy acts on no run and only observes. Then this breaker refuses no calls. */
       readonly observed?: true;
     });
 
@@ -192,8 +192,8 @@ function reporter(plan: Plan): Reporter {
     return work.options?.observed ? { ...of, observed: true } : of;
   }
   /**
-   * For notices that belong to no single run, such as a change of a breaker. They are marked as `observed` if
-   * the policy observes all runs.
+   * Returns the mark for a notice that belongs to no single run, such as a change of a breaker. The notice is
+   * marked as `observed` if the policy acts on no run.
    */
   function mark(): { observed?: true } {
     return plan.enforcedShare === 0 ? { observed: true } : {};

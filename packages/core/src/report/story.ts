@@ -35,7 +35,7 @@ export interface Story {
   readonly inner: Story | undefined;
 }
 
-/** How a run ended that gave up. It is stored with the error that the run threw. */
+/** How a run that gave up has ended. It is stored with the error that the run threw. */
 export interface RunEnding {
   readonly story: Story;
   /** The serial number of the run: `nextSerial` returned it when the run began. */
@@ -55,8 +55,8 @@ export function nextSerial(): number {
 }
 
 /**
- * Stores how the run that gave up with `error` ended. It replaces what an earlier run stored for the same
- * error.
+ * Stores the ending of a run that gave up with `error`. If an earlier run gave up with the same error, its
+ * ending is replaced.
  */
 export function recordEnding(error: unknown, ending: RunEnding): void {
   lastEnded = Math.max(lastEnded, ending.serial);
@@ -65,9 +65,9 @@ export function recordEnding(error: unknown, ending: RunEnding): void {
 }
 
 /**
- * Returns the story (the record) of the latest run that gave up with `result`: an error that it threw, or a
- * value that it returned and that was classified as a failure, such as a response 503 of `createFetch`.
- * Undefined for every other value, for example for the result of a run that succeeded.
+ * Returns the story (the record) of the latest run that failed with `result`. `result` is the error that the
+ * run threw, or the failed value that it returned, such as a response 503 of `createFetch`. Undefined for
+ * every other value, for example for the result of a run that succeeded.
  */
 export function storyOf(result: unknown): Story | undefined {
   return isObject(result) ? endingOf(result)?.story : undefined;
@@ -78,9 +78,9 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * Returns the story of a run that gave up on `error`, or on a cause of it, inside an attempt. `since` is the
- * serial number of the attempt: it excludes runs that began earlier and failed with the same error, for
- * example because they share a promise.
+ * If a run inside an attempt gave up on `error` or on one of its causes, returns the story of that run.
+ * `since` is the serial number of the attempt. Runs that began earlier are ignored, even if they failed with
+ * the same error.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

@@ -12,19 +12,16 @@ import { DONE, SEND } from './step.ts';
 import { isJudged, judge, type Work } from './work.ts';
 
 /**
- * Returns the function `policy.run`. For each run it chooses the cheapest way:
+ * Returns the function `policy.run`. For each run it chooses the cheapest possible way:
  *
- * 1. If the policy has no guards, no reporter and no classifier for returned values, and the run has no
- *    options, it only calls the operation and counts the result. The state machine `Work` is created only
- *    when the attempt fails.
- * 2. While all guards admit calls, `runFast` runs the operation. The state machine is created only when an
- *    attempt fails or times out.
- * 3. If the policy has layers (cache, fallback, mode), the operation runs inside the layers.
- * 4. Otherwise the state machine is created at the start, for example for a run with a signal or several
- *    targets.
+ * 1. Call the operation directly: for a policy without guards (breaker, bulkhead, …) and a run without
+ *    options.
+ * 2. `runFast`: while all guards admit calls.
+ * 3. Run inside the layers: for a policy with a cache, a fallback or a mode.
+ * 4. Create the state machine `Work` at the start, for example for a run with a signal.
  *
- * The first way calls the operation directly in this function, because each additional stack frame makes
- * errors of the operation slower to create.
+ * The first two ways create the state machine only when an attempt fails or times out. The first way is not a
+ * separate function, because each stack frame makes errors of the operation slower to create.
  */
 export function runnerOf(made: {
   readonly plan: Plan;
@@ -105,7 +102,8 @@ const okay: Judgement = { class: 'ok' };
 
 /**
  * Runs an operation without the state machine `Work`, if all guards admit the call. The state machine is
- * created only when an attempt fails or times out. Returns undefined if it is needed from the start.
+ * created only when an attempt fails or times out. Returns undefined if this run needs the state machine from
+ * the start.
  */
 export function runFast<T>(
   plan: Plan,

@@ -127,8 +127,8 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // `endedAt` is set first: when the slower attempt is aborted below, a listener may abort the signal of
-    // the run. The driver ignores that if the run has already ended.
+    // `endedAt` is set first. The abort below may call a listener that aborts the run, and the driver ignores
+    // this only if the run has already ended.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();

@@ -63,9 +63,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step that a timer or a queue has caused. At this point the async context may be that of an
-   * unrelated caller, and the operation must not see it. So the operation is called in the context of its own
-   * caller, or in none.
+   * Performs a step that a timer or a queue has caused. The current async context may belong to an unrelated
+   * caller. So the operation is called in the context of its own caller, or in none.
    */
   perform(step: Step): void {
     const { work, sendInContext } = this;

@@ -228,8 +228,8 @@ export class Work implements History {
   }
 
   /**
-   * Whether the run does not wait for this attempt any more. If so, the attempt's permit is returned to the
-   * bulkhead.
+   * Whether the run has given up this attempt, so that its result is not used. If so, the attempt's permit is
+   * returned to the bulkhead.
    */
   isLate(now: number, attempt: Attempt): boolean {
     return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;

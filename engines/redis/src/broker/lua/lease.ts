@@ -250,8 +250,8 @@ redis.call('PEXPIRE', base .. ':last:' .. owner, 60000)
 return answer(number, list, bodies)`;
 
 /**
- * Extends leases. ARGV: the new duration in ms from now, then the leases. Returns 1, or 0 if the lease is
- * lost, for each.
+ * Extends leases. ARGV: the new duration in ms from now, then the leases. Returns 1 for each extended lease,
+ * and 0 for each lost lease.
  */
 export const extend: string = `${topic}
 local ends = whole(math.ceil(now + tonumber(ARGV[1])))

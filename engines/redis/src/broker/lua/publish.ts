@@ -78,8 +78,8 @@ ring()
 return duplicates`;
 
 /**
- * Declares a topic. ARGV: ordering ('' keeps it). Returns the ordering, and 1 if it cannot change because of
- * stored events.
+ * Declares a topic. ARGV: the wanted ordering ('' to keep the stored one). Returns the stored ordering, and 1
+ * if stored events prevent the change.
  */
 export const declare: string = `${topic}
 local wanted = ARGV[1]

@@ -1,18 +1,16 @@
 /**
- * The common part of all scripts of a topic. `KEYS[1]` is a hash with the settings of the topic. All other
- * Redis keys of the topic start with that name, so they are in the same cluster slot.
+ * The common part of all scripts of a topic. `KEYS[1]` is a hash with the settings of the topic. The names of
+ * all its other Redis keys start with this name.
  *
- * An event that was due when it was published, and was never leased, is in the list `:fresh`. Any other event
- * that is not leased is in one of these sorted sets, by due time: `:first` (never failed), `:retry`,
- * `:suspects` (its lease expired), `:behind` (it waits for an earlier event of its key) or `:held:…` (it is
- * in quarantine). A leased event is in `:leased`, by the end of its lease. A parked event that blocks its key
- * is in `:blocking`. Members start with the sequence number, so that events with the same due time keep their
- * order.
+ * A new event that is due at once is in the list `:fresh`. Other unleased events are in sorted sets, by due
+ * time: `:first` (never failed), `:retry`, `:suspects` (its lease expired), `:behind` (it waits for an
+ * earlier event of its key) or `:held:…` (it is in quarantine). Leased events are in `:leased`, by the end of
+ * the lease. Parked events that block their key are in `:blocking`.
  *
  * A sequence number is the time of the publish in 1024ths of a millisecond, and increases with every event.
- * `:order` maps ids to sequence numbers. By id, `:events` has the event, `:tries` its attempts (after the
- * first one), `:replays` its replay, and `:keys` the key that it keeps in order. `:key:<key>` has all events
- * of that key, in their order.
+ * `:order` maps ids to sequence numbers. These hashes are by id: `:events` (the event), `:tries` (its
+ * attempts after the first), `:replays` (its replay) and `:keys` (its key, if the order of the key is kept).
+ * `:key:<key>` has all events of a key, in order.
  */
 export const topic = `
 local time = redis.call('TIME')
