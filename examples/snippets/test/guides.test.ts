@@ -239,6 +239,29 @@ describe('what a reader types and sees', { timeout: 60_000 }, () => {
   });
 });
 
+describe('one-policy-many-services', { timeout: 60_000 }, () => {
+  test('what a reader types and sees', async () => {
+    expect(await rehearse('one-policy-many-services', { goesOn: ['node checkout.ts'] })).toBe(3);
+  });
+
+  test('a changed file is in force, and one with a mistake changes nothing', async () => {
+    const folder = workshop('one-policy-many-services');
+    const file = path.join(folder, 'config/policies.yaml');
+    const text = readFileSync(file, 'utf8');
+    const checkout = start('node checkout.ts', folder, {});
+    await expect.poll(checkout.output, { timeout: 15_000 }).toContain('the order is paid');
+    writeFileSync(file, text.replace('attempts: 3', 'attempts: 2'));
+    await expect.poll(checkout.output, { timeout: 15_000 }).toContain('config/policies.yaml is in force');
+    writeFileSync(file, text.replace('attempts: 3', 'attempts: two'));
+    await expect
+      .poll(checkout.output, { timeout: 15_000 })
+      .toMatch(
+        /The policies stay as they are\. .*config\/policies\.yaml:2:39: policies\.payments\.attempts: /,
+      );
+    expect(await checkout.stop()).toBe(0);
+  });
+});
+
 describe('the consumer of move-to-another-engine', { timeout: 60_000 }, () => {
   for (const [name, server] of Object.entries({ postgres, redis, nats, rabbitmq })) {
     test.skipIf(server.missing)(titled(`reads from ${name}`, server), async () => {
