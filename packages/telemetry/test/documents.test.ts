@@ -48,6 +48,8 @@ function complaints(expression: string, recorded: ReadonlySet<string> = new Set(
       else if (!emitted.get(metric)?.includes(text)) found.push(`${metric} has no label ${text}: ${query}`);
     },
   });
+  // Prometheus adds the label `job` to each metric.
+  grouped.delete('job');
   for (const label of grouped) {
     for (const name of used) {
       if (emitted.has(name) && !emitted.get(name)!.includes(label))
@@ -192,6 +194,12 @@ describe('the alerts', () => {
       ([, name]) => name,
     );
     expect(described.sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+  });
+
+  test('keep services apart, by the job that Prometheus adds', async () => {
+    const groupings = (await rules()).flatMap(({ expr }) => expr.match(/\bby \([^)]*\)/g) ?? []);
+    expect(groupings.length).toBeGreaterThan(20);
+    expect(groupings.filter((each) => !each.startsWith('by (job, '))).toEqual([]);
   });
 
   test('have one for success after retry that stays high while nothing fails', async () => {
