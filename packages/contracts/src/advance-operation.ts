@@ -40,6 +40,8 @@ const windowSize = 50;
 const checkMs = 200;
 /** After a pause, the replay may release at most as many events at once as the rate allows in this time. */
 const burstMs = 1000;
+/** A replay begins with as many events as its rate allows in this time, and with at least one. */
+const startMs = 20;
 
 /**
  * Performs the next short step of an operation: it changes, selects or releases events, or checks the
@@ -165,13 +167,13 @@ async function apply({ triage, operation }: Step): Promise<number> {
   return changed > 0 ? 0 : move(triage, operation, { stage: 'done' });
 }
 
-async function select({ triage, operation, request }: ReplayStep): Promise<number> {
+async function select({ triage, operation, request, now }: ReplayStep): Promise<number> {
   const selected = await triage.operations.select(operation.id, batchMax);
   if (selected > 0) return 0;
   // Release a canary (test events) only if the replay has other events too. Otherwise no event would wait for
   // the test result.
   const hasCanary = request.canary > 0 && operation.counts.selected > request.canary;
-  return move(triage, operation, { stage: hasCanary ? 'canary' : 'releasing' });
+  return move(triage, operation, hasCanary ? { stage: 'canary' } : releasingFrom(now, operation, request));
 }
 
 async function sendCanary({ triage, operation, request, now, publish }: ReplayStep): Promise<number> {
@@ -185,7 +187,15 @@ async function sendCanary({ triage, operation, request, now, publish }: ReplaySt
   const watchedMs = now - memo.canarySince;
   if (counts.succeeded < counts.released) return checkMs;
   if (watchedMs < request.canaryMs) return Math.max(1, Math.min(checkMs, request.canaryMs - watchedMs));
-  return move(triage, operation, { stage: 'releasing' });
+  return move(triage, operation, releasingFrom(now, operation, request));
+}
+
+/**
+ * Returns the change to the stage `releasing`. `paidUntil` is set to just before now; with an older time, a whole
+ * second of the rate would be released at once.
+ */
+function releasingFrom(now: number, { memo }: Operation, { rate }: ReplayRequest): OperationChange {
+  return { stage: 'releasing', memo: { ...memo, paidUntil: now - Math.max(startMs, 1000 / rate) } };
 }
 
 async function release({ triage, operation, request, now, publish }: ReplayStep): Promise<number> {
