@@ -102,6 +102,19 @@ describe('a replay', () => {
     expect(await triage.count({ topic: 'orders', isFree: true })).toBe(20);
   });
 
+  test('without a canary begins at its rate, and not with all events of a second', async () => {
+    const { bug, replays, run, clock, handled } = await parkedOrders(300);
+    bug.isFixed = true;
+    handled.length = 0;
+    const request = { kind: 'replay', filter: { topic: 'orders' }, rate: 200, canary: 0 } as const;
+    const running = run((await replays.begin(request, act)).id);
+    await clock.advance('100ms');
+    expect(handled.length).toBeGreaterThan(0);
+    expect(handled.length).toBeLessThan(40);
+    await clock.advance('3s');
+    expect((await running).operation.counts).toMatchObject({ succeeded: 300 });
+  });
+
   test('is stopped by a person', async () => {
     const { bug, replays, run, triage, clock, engine } = await parkedOrders(30);
     bug.isFixed = true;
