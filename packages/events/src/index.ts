@@ -34,7 +34,14 @@ export type { PauseState } from './consumer/topic-control-state.ts';
 export { controlEffect } from './fleet/control-effect.ts';
 export { type FleetControl, type FleetState, fleetState } from './fleet/fleet-state.ts';
 export { type FleetMember, type FleetOptions, joinFleet } from './fleet/join-fleet.ts';
-export { type FleetFigures, type FleetNeeds, type Need, type NeedSubject, needsOf } from './fleet/needs.ts';
+export {
+  type FleetFigures,
+  type FleetNeeds,
+  type FleetNote,
+  type Need,
+  type NeedSubject,
+  needsOf,
+} from './fleet/needs.ts';
 export {
   consumersOf,
   isMaintained,
@@ -65,7 +72,7 @@ export {
   type OperationsOptions,
   operations,
 } from './triage/operation-runner.ts';
-export { PayloadFieldError, withPayloadField } from './triage/payload-field.ts';
+export { newJsonMistake, PayloadFieldError, withPayloadField } from './triage/payload-field.ts';
 export { type RebuildOptions, type RebuildProgress, rebuild } from './triage/rebuild.ts';
 export type { ReplayOptions } from './triage/replay-options.ts';
 export { type Quarantined, type TopicControls, topicControls } from './triage/topic-controls.ts';

@@ -94,6 +94,22 @@ test('a group needs a person while it grows', async () => {
   expect(await kinds()).toEqual([]);
 });
 
+test('parked events that do not grow in number are named at any age, until a replay has them', async () => {
+  const { clock, engine } = setup();
+  await engine.triage.put(Array.from({ length: 1250 }, (_, index) => parked(`e${index}`)));
+  expect((await needsOf(engine)).notes).toEqual([]); // the need for a growing group names them
+  await clock.advance('11m');
+  expect((await needsOf(engine)).notes).toMatchObject([
+    { says: '1,250 events wait in the parking lot, none new for 11m.', command: 'dlq groups' },
+  ]);
+  const { id } = await operations({ engine, clock }).begin(
+    { kind: 'replay', filter: { topic: 'orders' } },
+    act,
+  );
+  await engine.triage.operations.select(id, 1250);
+  expect((await needsOf(engine)).notes).toEqual([]);
+});
+
 test('a breaker that probes in vain every second has not been closed, and needs a person', async () => {
   const { engine, kinds } = setup();
   const state = (failingForMs: number) => ({

@@ -30,6 +30,11 @@ export interface Need {
   readonly command: string;
 }
 
+/** What an operator should know although it is no problem now: parked events that wait, or a paused topic. */
+export interface FleetNote extends Omit<Need, 'kind'> {
+  readonly kind: 'waiting' | 'paused';
+}
+
 /**
  * All checks. The worst kind of problem comes first. The text of a check is shown if the check finds no
  * problem.
@@ -51,6 +56,8 @@ export interface FleetNeeds {
   /** The present time, epoch ms by the store's clock. */
   readonly now: number;
   readonly needs: readonly Need[];
+  /** What no need names: parked events that wait and do not grow in number, and topics that are paused. */
+  readonly notes: readonly FleetNote[];
   /** The checks that found no problem, as texts. */
   readonly good: readonly string[];
   readonly figures: FleetFigures;
@@ -129,7 +136,64 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
   const good = (Object.keys(checks) as NeedKind[])
     .filter((kind) => !found.has(kind))
     .map((kind) => checks[kind]);
-  return { now: fleet.now, needs, good, figures: await figuresOf(seen), counts, operations };
+  const notes = [...(await waitingEvents(seen, needs)), ...pausedTopics(seen, needs)];
+  return { now: fleet.now, needs, notes, good, figures: await figuresOf(seen), counts, operations };
+}
+
+/**
+ * The parked events that nobody works on, however long ago they were parked. Only counts that stores keep are
+ * asked for: this function is called every few seconds.
+ */
+async function waitingEvents(
+  { engine: { triage }, fleet, operations }: Seen,
+  needs: readonly Need[],
+): Promise<FleetNote[]> {
+  // A need already names the events of a group that grows.
+  const named = needs.flatMap(({ about }) => (about.kind === 'group' ? about.name : []));
+  const all = await triage.count({});
+  const growing = named.length === 0 ? 0 : await triage.count({ fingerprint: named });
+  const inReplays = operations
+    .filter(({ endedAt }) => endedAt === undefined)
+    .reduce((total, { counts }) => total + counts.selected - counts.released, 0);
+  const count = all - growing - inReplays;
+  if (count <= 0) return [];
+  const { items } = await triage.groups({}, { limit: 200 });
+  const ages = items
+    .filter(({ fingerprint }) => !named.includes(fingerprint))
+    .map(({ lastAt }) => fleet.now - lastAt);
+  const title = `${count.toLocaleString('en-US')} ${count === 1 ? 'event waits' : 'events wait'} in the parking lot`;
+  const says = `${title}, none new for ${spanText(Math.min(...ages))}.`;
+  return [{ kind: 'waiting', about: { kind: 'parked', filter: {} }, title, says, command: 'dlq groups' }];
+}
+
+function pausedTopics({ fleet }: Seen, needs: readonly Need[]): FleetNote[] {
+  return fleet.controls.flatMap(({ id, control, act, since, until }) => {
+    // A need already names a pause that somebody has forgotten.
+    if (control.kind !== 'pause' || needs.some(({ says }) => says.startsWith(`control ${id} `))) return [];
+    const { topic } = control;
+    const end =
+      until === undefined
+        ? 'without an end'
+        : `for ${spanText(until - fleet.now)} more, until ${isoTime(until)}`;
+    const effect = `topic "${topic}": ${controlEffect(control)}`;
+    return {
+      ...{ kind: 'paused', about: { kind: 'topic', name: topic }, title: effect },
+      says: `${effect} by ${act.who} ${spanText(fleet.now - since)} ago, ${end}: ${act.why}.`,
+      command: resumeCommand(topic),
+    };
+  });
+}
+
+const programPrefix = 'assembly/';
+
+function resumeCommand(topic: string): string {
+  return topic.startsWith(programPrefix)
+    ? `assembly unpause ${topic.slice(programPrefix.length)}`
+    : `topics resume ${topic}`;
+}
+
+function isoTime(epochMs: number): string {
+  return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
 }
 
 function untaken({ fleet, counts }: Seen): Need[] {
@@ -157,7 +221,7 @@ async function growingGroups({ engine: { triage }, fleet }: Seen): Promise<Need[
       kind: 'growing',
       about: { kind: 'group', name: fingerprint },
       title: `One error has parked ${many(count, 'event')}, and goes on`,
-      says: `${many(count, 'event')} parked with ${errorText(reason, message)}, ${grown} of them in the last ${spanText(grewWithinMs)} (limit: ${groupMin}).`,
+      says: `${many(count, 'event')} parked with ${errorText(reason, message)}, ${grown} of them in the last ${spanText(grewWithinMs)} (a group of ${groupMin} or more that still grows).`,
       command: `dlq ls --group ${fingerprint}`,
     });
   }

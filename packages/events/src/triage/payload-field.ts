@@ -52,3 +52,45 @@ function parsed(payload: Payload): unknown {
   }
   throw new PayloadFieldError('the payload is not JSON; all of it can only be replaced');
 }
+
+/**
+ * Returns the first mistake of the JSON text `after` with its line and column, if `before` is JSON and `after`
+ * is not: a consumer could probably not read it. Returns undefined if there is nothing to say. The text has no
+ * period at its end.
+ */
+export function newJsonMistake(before: Payload, after: Payload): string | undefined {
+  if (typeof after !== 'string' || typeof before !== 'string' || jsonError(before) !== undefined)
+    return undefined;
+  const message = jsonError(after);
+  if (message === undefined) return undefined;
+  const lines = after.slice(0, mistakeAt(after, message)).split('\n');
+  const says = message
+    .replace(/ in JSON at position.*$/s, '')
+    .replace(/^(Unexpected token '.+?'),.*$/s, '$1');
+  return `${says}, at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
+}
+
+function jsonError(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** The position of a mistake in a JSON text. V8 names it in most messages, but not for an unexpected token. */
+function mistakeAt(text: string, message: string): number {
+  const named = /at position (\d+)/.exec(message)?.[1];
+  if (named !== undefined) return Number(named);
+  const isToken = (error: string | undefined) => error?.startsWith('Unexpected token') === true;
+  if (!isToken(message)) return text.length;
+  // Texts that end before the mistake have another error, so the shortest text with this error is looked for.
+  let [without, having] = [0, text.length];
+  while (having - without > 1) {
+    const middle = (without + having) >> 1;
+    if (isToken(jsonError(text.slice(0, middle)))) having = middle;
+    else without = middle;
+  }
+  return without;
+}
