@@ -148,7 +148,7 @@ export async function openConsole(options: ConsoleOptions): Promise<Console> {
       // of streams.
       made.maxConnections = 1000;
       await new Promise<void>((resolve, reject) => {
-        made.once('error', reject);
+        made.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
         made.listen(port, host, resolve);
       });
       server = made;
@@ -186,4 +186,14 @@ function assertToken(name: string, token: string | undefined): void {
   if (token === undefined || (typeof token === 'string' && token.length >= tokenLengthMin)) return;
   // The value is a secret, so the error does not show it.
   throw new OptionsError(name, `${String(token).length} characters`, `at least ${tokenLengthMin} characters`);
+}
+
+/** Says in one sentence why the console cannot listen, and what to do. */
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code !== 'EADDRINUSE') return error;
+  return new OptionsError(
+    'port',
+    port,
+    `a port that no other program uses on ${host}, or 0 for any that is free`,
+  );
 }

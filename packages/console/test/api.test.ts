@@ -35,7 +35,11 @@ describe('parked events', () => {
     expect(headers.get('etag')).toBe('"1"');
     expect(json.event.payload.text).toBe('{"total":"12","card":"[redacted]"}');
     expect(json.event.parkedRuns).toMatchObject([
-      { reason: 'TypeError', stopSays: expect.stringContaining('permanent'), story: [{ attempt: 1 }] },
+      {
+        reason: 'TypeError',
+        stopSays: expect.stringContaining('replay after the cause is repaired'),
+        story: [{ attempt: 1 }],
+      },
     ]);
     const shown = await ask('POST /parked/e0/uncover', { why });
     expect(shown.json.event.payload.text).toContain('4111');
@@ -175,6 +179,31 @@ test('the overview says that nothing needs anybody, or what does', async () => {
       needs: [{ kind: 'growing', state: 'parked', link: expect.stringMatching(/^\/parked\?group=/) }],
       badges: { parked: 12 },
     });
+});
+
+test('the overview names parked events that wait, and what the store knows of the time before the console', async () => {
+  const { ask } = await withParked(2);
+  const { json } = await ask('GET /overview?window=1h');
+  expect(json).toMatchObject({
+    headline: '2 events wait in the parking lot.',
+    needs: [{ kind: 'waiting', link: expect.stringMatching(/^\/parked/) }],
+  });
+  expect(json.summary).toMatch(
+    /^No process has reported finished work since this console started, \S+ ago\./,
+  );
+  const figure = json.figures.find(({ name }: { name: string }) => name === 'parked');
+  expect(figure).toMatchObject({ value: 2, says: '2 in this window' });
+});
+
+test('an edit that would replace JSON by another text is refused, unless it is meant', async () => {
+  const { ask } = await withParked(1);
+  const { json } = await ask('GET /parked');
+  const edit = (more: object) =>
+    ask(`PATCH /parked/${json.items[0].id}`, { payload: '{"total":}', why, ...more });
+  expect((await edit({})).json.detail).toBe(
+    "The payload is not JSON: Unexpected token '}', at line 1, column 10. If that is meant, give asText: true.",
+  );
+  expect((await edit({ asText: true })).json.changes).not.toEqual([]);
 });
 
 test('the live stream begins with the figures', async () => {

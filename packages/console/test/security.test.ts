@@ -164,6 +164,19 @@ describe('signing in', () => {
     await expect(opened).rejects.not.toThrow('too-short');
   });
 
+  test('a port that is used is told in one sentence', async () => {
+    const [first, second] = [
+      await openConsole({ engine: memoryEngine() }),
+      await openConsole({ engine: memoryEngine() }),
+    ];
+    const { port } = await first.listen({ port: 0 });
+    await expect(second.listen({ port })).rejects.toThrow(
+      `port: expected a port that no other program uses on 127.0.0.1, or 0 for any that is free, got ${port}`,
+    );
+    await first.close();
+    await second.close();
+  });
+
   test('without a token of your own it listens on loopback only', async () => {
     const opened = await openConsole({ engine: memoryEngine() });
     await expect(opened.listen({ port: 0, host: '0.0.0.0' })).rejects.toThrow('loopback');

@@ -173,6 +173,8 @@ const edit = z
     payload: z.string().optional(),
     /** `base64`: the payload is binary, encoded as base64. */
     encoding: z.enum(['utf8', 'base64']).default('utf8'),
+    /** True: the payload may be a text that is not JSON, although the payload before is JSON. */
+    asText: z.boolean().default(false),
     headers: z.record(z.string(), z.string()).optional(),
     /** New values by path, such as `payload.lines.0.price`. */
     set: z.record(z.string(), z.unknown()).optional(),

@@ -10,7 +10,7 @@ import {
   subject,
   whyMissing,
 } from '@holdfast/contracts';
-import { covered, differences, withPayloadField } from '@holdfast/events';
+import { covered, differences, newJsonMistake, withPayloadField } from '@holdfast/events';
 import { stopSentences } from 'holdfast/explain';
 import type { z } from 'zod';
 import type { parkedEvent, parkedRoutes, shownPayload } from '../api/parked.ts';
@@ -244,9 +244,15 @@ export function listAnswer<Item, Shown>(
   };
 }
 
+/** The sentences of `holdfast`, for an operator, who can repair the cause and replay the event. */
+const sentencesForOperators = {
+  ...stopSentences,
+  not_retryable: 'this kind of error is not retried by itself; replay after the cause is repaired',
+};
+
 function runOf(run: EarlierParking) {
-  const stopSays = Object.hasOwn(stopSentences, run.stop)
-    ? stopSentences[run.stop as keyof typeof stopSentences]
+  const stopSays = Object.hasOwn(sentencesForOperators, run.stop)
+    ? sentencesForOperators[run.stop as keyof typeof sentencesForOperators]
     : undefined;
   return plain({ ...run, stopSays });
 }
@@ -274,6 +280,7 @@ function payloadOf(payload: Payload): ShownPayload {
 interface EditBody {
   readonly payload?: string | undefined;
   readonly encoding: 'utf8' | 'base64';
+  readonly asText: boolean;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly set?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -288,6 +295,12 @@ function editOf(event: ParkedEvent, body: EditBody, names: readonly string[]): E
     throw new Problem('does-not-fit', `Some fields still are ${mask}: uncover the event before you edit it.`);
   let changed: Payload | undefined =
     payload === undefined || encoding === 'utf8' ? payload : new Uint8Array(Buffer.from(payload, 'base64'));
+  const mistake = changed === undefined || body.asText ? undefined : newJsonMistake(event.payload, changed);
+  if (mistake !== undefined)
+    throw new Problem(
+      'does-not-fit',
+      `The payload is not JSON: ${mistake}. If that is meant, give asText: true.`,
+    );
   for (const [path, value] of Object.entries(set ?? {}))
     changed = withPayloadField(changed ?? event.payload, path, value);
   return { ...(changed !== undefined && { payload: changed }), ...(headers && { headers }) };

@@ -2,11 +2,11 @@ import { Hono } from 'hono';
 import type { Route } from '../api/route.ts';
 import { type RouteName, routes } from '../api/routes.ts';
 import { AnswerMemory } from './answer-memory.ts';
-import { assertHost, assertOrigin, readJson, securityHeaders } from './request-checks.ts';
 import type { Handler, HandlerContext, Handlers } from './handler.ts';
 import { openApi } from './openapi.ts';
 import { Problem } from './problem.ts';
 import { problemOf } from './problem-of.ts';
+import { assertHost, assertOrigin, readJson, securityHeaders } from './request-checks.ts';
 import type { Session, Sessions } from './sessions.ts';
 import type { StaticFiles } from './static-files.ts';
 

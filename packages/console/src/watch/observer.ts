@@ -1,9 +1,16 @@
-import type { Operation, PresentProcess, TopicCounts } from '@holdfast/contracts';
-import { type ConsumerState, type FleetControl, fleetState, type Need, needsOf } from '@holdfast/events';
+import type { Operation, ParkedStatus, PresentProcess, TopicCounts } from '@holdfast/contracts';
+import {
+  type ConsumerState,
+  type FleetControl,
+  type FleetNote,
+  fleetState,
+  type Need,
+  needsOf,
+} from '@holdfast/events';
 import { type Clock, type PolicyState, Timer } from 'holdfast';
 import type { ConsoleEngine } from '../console-options.ts';
 import { type BreakerChange, BreakerStrips } from './breaker-strips.ts';
-import { Series } from './ring.ts';
+import { Series, type WindowName, windowMs } from './ring.ts';
 import { countsOf, type WorkCounts, WorkMeter, workNames } from './work-counts.ts';
 
 export type ObservedControl = FleetControl;
@@ -36,8 +43,12 @@ export interface Snapshot {
   readonly consumers: readonly ObservedConsumer[];
   readonly topics: readonly ObservedTopic[];
   readonly parked: number;
+  /** How many events were parked in each time window, whatever happened to them since. */
+  readonly parkedIn: Readonly<Record<WindowName, number>>;
   readonly operations: readonly Operation[];
   readonly needs: readonly Need[];
+  /** What is no problem now: parked events that wait, and paused topics. */
+  readonly notes: readonly FleetNote[];
   /** Sentences about checks with a good result. */
   readonly good: readonly string[];
   /** Circuit breakers that have changed since the last snapshot. */
@@ -58,6 +69,7 @@ export interface ObserverSettings {
 const everyMs = 2000;
 /** The time between two snapshots without readers. They fill the charts that the next reader sees. */
 const idleEveryMs = 10_000;
+const everyStatus: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 /** A request to the API counts as a reader for this long. */
 const readerMs = 30_000;
 
@@ -202,7 +214,7 @@ export class Observer {
     const sentAt = clock.now();
     const fleet = await fleetState(engine);
     const answersInMs = clock.now() - sentAt;
-    const { needs, good, counts, operations } = await needsOf(engine, fleet);
+    const { needs, notes, good, counts, operations } = await needsOf(engine, fleet);
     const consumers = fleet.processes.flatMap((process) =>
       (process.consumers as readonly ConsumerState[]).map((each) => ({ ...each, process: nameOf(process) })),
     );
@@ -216,11 +228,33 @@ export class Observer {
         consumers: consumers.filter((each) => each.topic === topic),
       });
     }
+    const parked = await triage.count({});
+    const parkedIn = await this.#parkedIn(fleet.now, parked);
     return {
       ...{ now: fleet.now, answersInMs, processes: fleet.processes, controls: fleet.controls, consumers },
-      ...{ topics, parked: await triage.count({}), operations, needs, good },
+      ...{ topics, parked, parkedIn, operations, needs, notes, good },
       changes: this.#breakerChanges(fleet.processes, fleet.now),
     };
+  }
+
+  #counted:
+    | { readonly at: number; readonly parked: number; readonly parkedIn: Snapshot['parkedIn'] }
+    | undefined;
+
+  /** Asks the store, which also knows the time before this console. Its answer is kept while nothing changes. */
+  async #parkedIn(now: number, parked: number): Promise<Snapshot['parkedIn']> {
+    const { triage } = this.#settings.engine;
+    const known = this.#counted;
+    if (known && known.parked === parked && now - known.at < idleEveryMs) return known.parkedIn;
+    const countOf = (window: WindowName) =>
+      triage.count({ status: everyStatus, from: now - windowMs[window] });
+    const parkedIn = {
+      '15m': await countOf('15m'),
+      '1h': await countOf('1h'),
+      '24h': await countOf('24h'),
+    };
+    this.#counted = { at: now, parked, parkedIn };
+    return parkedIn;
   }
 
   #breakerChanges(processes: readonly PresentProcess[], now: number): BreakerChange[] {

@@ -1,10 +1,10 @@
 import type { ParkedFilter } from '@holdfast/contracts';
-import type { Need } from '@holdfast/events';
+import { type FleetNote, type Need, spanText } from '@holdfast/events';
 import type { z } from 'zod';
 import type { need, overview } from '../api/overview.ts';
 import type { DeepReadonly } from '../api/routes.ts';
 import { breakersOf, type Observer, type SeriesName, type Snapshot } from './observer.ts';
-import type { WindowName } from './ring.ts';
+import { type WindowName, windowMs } from './ring.ts';
 
 type Overview = DeepReadonly<z.infer<typeof overview>>;
 type ShownNeed = DeepReadonly<z.infer<typeof need>>;
@@ -32,7 +32,7 @@ export function overviewOf(
   window: WindowName,
   store: StoreInfo,
 ): Overview {
-  const { now, needs, good, parked, controls, processes, operations } = snapshot;
+  const { now, needs, notes, good, parked, controls, processes, operations } = snapshot;
   const sum = (name: SeriesName) => observer.series(name).sum(window, now);
   const lens = lensOf(snapshot, sum);
   const paused = controls.filter(({ control }) => control.kind === 'pause').length;
@@ -41,9 +41,9 @@ export function overviewOf(
   return {
     now,
     since: observer.since,
-    headline: headlineOf(needs.length),
-    summary: summaryOf(lens, windowWords[window], snapshot),
-    needs: needs.slice(0, needsMax).map(shownNeed),
+    headline: headlineOf(needs.length, notes),
+    summary: summaryOf(lens, spanWords(observer, window, now), snapshot),
+    needs: [...needs, ...notes].slice(0, needsMax).map(shownNeed),
     good: [...good],
     figures: figuresOf(observer, snapshot, window, breakers.length, breakersOpen),
     lens,
@@ -58,14 +58,31 @@ export function overviewOf(
 
 const numbers = ['Nothing', 'One thing', 'Two things', 'Three things', 'Four things', 'Five things'];
 
-function headlineOf(count: number): string {
+/** Without needs, the headline names the parked events that wait: somebody must decide about them. */
+function headlineOf(count: number, notes: readonly FleetNote[]): string {
+  const waiting = notes.find(({ kind }) => kind === 'waiting');
+  if (count === 0 && waiting) return `${waiting.title}.`;
   if (count === 1) return 'One thing needs you.';
   return count < numbers.length
     ? `${numbers[count]} need${count === 0 ? 's' : ''} you.`
     : `${count} things need you.`;
 }
 
-function summaryOf(lens: Overview['lens'], words: string, { topics }: Snapshot): string {
+/** The time that the figures cover. They begin when this console begins. */
+function spanWords({ since }: Observer, window: WindowName, now: number): { of: string; since: string } {
+  if (since > now - windowMs[window]) {
+    const words = `since this console started, ${spanText(now - since)} ago`;
+    return { of: `of the work ${words},`, since: words };
+  }
+  const words = windowWords[window];
+  return { of: `of the last ${words}'s work`, since: `in the last ${words}` };
+}
+
+function summaryOf(
+  lens: Overview['lens'],
+  words: { readonly of: string; readonly since: string },
+  { topics }: Snapshot,
+): string {
   const count = (name: string) => lens.slices.find((slice) => slice.name === name)!.count;
   const ok = count('okAtOnce') + count('okAfterRetry');
   const ended = ok + count('parked') + count('refused');
@@ -74,8 +91,8 @@ function summaryOf(lens: Overview['lens'], words: string, { topics }: Snapshot):
   ];
   const parts = [
     ended === 0
-      ? `Nothing has ended in the last ${words}.`
-      : `${percent(ok / ended)} of the last ${words}'s work has succeeded.`,
+      ? `No process has reported finished work ${words.since}.`
+      : `${percent(ok / ended)} ${words.of} has succeeded.`,
     ...(count('parked') > 0 ? [`${grouped(count('parked'))} events were set aside.`] : []),
     ...(waits.length > 0 ? [`Consumers wait for ${waits.join(', ')}, and no attempt is used up.`] : []),
   ];
@@ -109,7 +126,7 @@ function lensOf({ topics }: Snapshot, sum: (name: SeriesName) => number): Overvi
 
 function figuresOf(
   observer: Observer,
-  { now, topics, parked }: Snapshot,
+  { now, topics, parked, parkedIn }: Snapshot,
   window: WindowName,
   breakers: number,
   breakersOpen: number,
@@ -126,7 +143,7 @@ function figuresOf(
   const attempts = sum('attempts');
   const work = sum('work');
   const oldest = topics.toSorted((a, b) => b.counts.oldestReadyMs - a.counts.oldestReadyMs)[0];
-  const newlyParked = sum('parked');
+  const newlyParked = parkedIn[window];
   return [
     {
       name: 'retryRate',
@@ -182,9 +199,11 @@ const looks: Readonly<Record<string, Pick<ShownNeed, 'state' | 'button'>>> = {
   replays: { state: 'parked', button: 'Show the replay' },
   controls: { state: 'waiting', button: 'Show it' },
   retention: { state: 'parked', button: 'Show them' },
+  waiting: { state: 'parked', button: 'Look at them' },
+  paused: { state: 'waiting', button: 'Show the topic' },
 };
 
-function shownNeed({ kind, title, says, command, about }: Need): ShownNeed {
+function shownNeed({ kind, title, says, command, about }: Need | FleetNote): ShownNeed {
   const look = looks[kind] ?? { state: 'waiting', button: 'Show it' };
   return {
     kind,

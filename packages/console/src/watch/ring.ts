@@ -3,7 +3,7 @@ export type WindowName = '15m' | '1h' | '24h';
 /** The number of points of every time window. */
 const pointsMax = 180;
 
-const windowMs: Readonly<Record<WindowName, number>> = { '15m': 9e5, '1h': 36e5, '24h': 864e5 };
+export const windowMs: Readonly<Record<WindowName, number>> = { '15m': 9e5, '1h': 36e5, '24h': 864e5 };
 
 /** The time between two points of a time window. */
 export function stepMs(window: WindowName): number {
