@@ -30,7 +30,7 @@ export function picture({ file, sold, consumer, lag, parked, payment, charges, v
     'In a second terminal:',
     `  export HOLDFAST_STORE=${file}`,
     '  npx holdfast dlq groups      npx holdfast dlq replay --stop "card declined"',
-    '  npx holdfast topics ls       npx holdfast topics pause orders',
+    '  npx holdfast topics ls       npx holdfast topics pause orders --why try',
   ];
 }
 

@@ -4,6 +4,7 @@ import type { Given } from './command.ts';
 import { many } from './count-text.ts';
 import { doneWord, operationSummary, runWithProgress } from './operation-progress.ts';
 import type { OpenStore } from './store.ts';
+import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
@@ -32,6 +33,16 @@ export async function changeEvents(
     terminal.out(given.flags.json ? JSON.stringify({ count }) : text);
     return 0;
   }
+  if (count === 0) {
+    // Nothing would change, so nothing is begun: the audit log names only what was done.
+    act();
+    if (given.flags.json) terminal.out(JSON.stringify({ kind: request.kind, changed: 0 }));
+    else {
+      for (const each of ids ?? []) terminal.out(await result(engine, each, request.kind, verb));
+      terminal.err(`holdfast: no event was ${verb}.`);
+    }
+    return 1;
+  }
   const { id } = await runner.begin({ ...request, ...(count !== undefined && { expected: count }) }, act());
   const isWatched = ids === undefined && !given.flags.json;
   const ended = isWatched
@@ -41,11 +52,13 @@ export async function changeEvents(
   if (given.flags.json) terminal.out(JSON.stringify(operationSummary(ended)));
   else if (ids) for (const each of ids) terminal.out(await result(engine, each, request.kind, verb));
   if (!given.flags.json) {
-    const undone =
-      request.kind === 'undo' ? '' : ` Undo it with "holdfast dlq discard --undo ${id} --why …".`;
-    if (changed > 0)
-      terminal.out(`${changed} ${changed === 1 ? 'event is' : 'events are'} ${verb}.${undone}`);
-    else terminal.err(`holdfast: no event was ${verb}.`);
+    const sentence = `${changed} ${changed === 1 ? 'event is' : 'events are'} ${verb}.`;
+    if (changed === 0) terminal.err(`holdfast: no event was ${verb}.`);
+    else if (request.kind === 'undo') terminal.out(sentence);
+    else
+      terminal.out(
+        withCommand(`${sentence} Undo it with`, `dlq discard --undo ${id} --why …`, given, terminal),
+      );
   }
   return changed === 0 || (ids !== undefined && changed < ids.length) ? 1 : 0;
 }

@@ -46,15 +46,16 @@ const everywhere: Record<string, Flag> = {
 };
 
 /**
- * Runs the command that the first words of `args` name. Resolves with the exit code: 0 for success, 1 if a
+ * Runs the command that the first words of `typed` name. Resolves with the exit code: 0 for success, 1 if a
  * check failed, 2 for wrong usage, 3 for any other error.
  */
 export async function runCommand(
   commands: readonly Command[],
-  args: readonly string[],
+  typed: readonly string[],
   terminal: Terminal,
 ): Promise<number> {
   try {
+    const args = commandFirst(commands, typed);
     if (args[0] === '--version') {
       terminal.out(version());
       return 0;
@@ -104,6 +105,19 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return 2;
   const code = String((Object(error) as { code?: unknown }).code);
   return /^HOLDFAST_(OPTIONS|CONFIG|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
+}
+
+/** Moves flags that stand before the command behind it: `--store a.db dlq ls` becomes `dlq ls --store a.db`. */
+function commandFirst(commands: readonly Command[], typed: readonly string[]): readonly string[] {
+  const takesValue = (flag: string) =>
+    !flag.includes('=') && commands.some(({ flags }) => flags[flag.slice(2)]?.value !== undefined);
+  let start = 0;
+  while (typed[start]?.startsWith('--')) start += takesValue(typed[start]!) ? 2 : 1;
+  const rest = typed.slice(start);
+  const command = start === 0 ? undefined : find(commands, rest);
+  if (!command) return typed;
+  const length = command.name.split(' ').length;
+  return [...rest.slice(0, length), ...typed.slice(0, start), ...rest.slice(length)];
 }
 
 function find(commands: readonly Command[], args: readonly string[]): Command | undefined {

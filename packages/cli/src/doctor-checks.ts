@@ -40,7 +40,10 @@ export function checkNode(version: string): DoctorCheck {
  * Checks that a store can be opened and answers, that its clock is right, that its disk has room, and that a
  * process runs maintenance for it.
  */
-export async function checkStore(where: string): Promise<DoctorCheck[]> {
+export async function checkStore(
+  where: string,
+  suggested: (words: string) => string,
+): Promise<DoctorCheck[]> {
   const name = 'store';
   let engine: Awaited<ReturnType<typeof openStore>>;
   const startedAt = systemClock.now();
@@ -85,7 +88,7 @@ export async function checkStore(where: string): Promise<DoctorCheck[]> {
               state: 'unsure',
               says: `${needs.length} things need a person; the first: ${needs[0]!.says}`,
             },
-            fix: `holdfast ${needs[0]!.command}`,
+            fix: suggested(needs[0]!.command),
           },
     ];
     return [...checks, ...diskOf(where)];

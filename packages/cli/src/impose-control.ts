@@ -11,6 +11,18 @@ export const lastingFlag: Readonly<Record<'for', Flag>> = {
   for: { value: 'duration', says: 'it ends by itself after so long; without it, never' },
 };
 
+/** A pause stops all work of a topic or program. So it ends by itself, even if nobody says when. */
+const pauseMs = 36e5;
+
+export const pauseLastingFlag: typeof lastingFlag = {
+  for: { value: 'duration', says: 'it ends by itself after so long; 1h unless given, "forever" for no end' },
+};
+
+/** The time of `--for` for a pause. Undefined: it has no end. */
+function pauseMsOf(given: Given): number | undefined {
+  return given.flags.for === 'forever' ? undefined : (msOf(given, 'for') ?? pauseMs);
+}
+
 /** Sets a control, which ends after the time of `--for`, and prints it. */
 export async function imposeControl(
   engine: OpenStore,
@@ -19,12 +31,13 @@ export async function imposeControl(
   given: Given,
   terminal: Terminal,
 ): Promise<number> {
-  const active = await engine.controls.impose(control, act, msOf(given, 'for'));
+  const lastingMs = control.kind === 'pause' ? pauseMsOf(given) : msOf(given, 'for');
+  const active = await engine.controls.impose(control, act, lastingMs);
   if (given.flags.json) terminal.out(JSON.stringify(active));
   else {
     const about = 'topic' in control ? control.topic : control.policy;
     terminal.out(`${about}: ${controlEffect(control)}, ${endOf(active.until, active.since, terminal)}.`);
-    await printUndo(engine, `control:${active.id}`, terminal);
+    await printUndo(engine, `control:${active.id}`, given, terminal);
   }
   return 0;
 }
@@ -42,7 +55,7 @@ export async function liftControl(
   if (given.flags.json) terminal.out(JSON.stringify({ id, isLifted }));
   else {
     terminal.out(isLifted ? `control ${id} is removed.` : `there was no control ${id}.`);
-    if (isLifted) await printUndo(engine, `control:${id}`, terminal);
+    if (isLifted) await printUndo(engine, `control:${id}`, given, terminal);
   }
   return isLifted ? 0 : 1;
 }

@@ -3,7 +3,9 @@ import type { OperationRunner } from '@holdfast/events';
 import type { Given } from './command.ts';
 import { QuietTopics } from './quiet-topics.ts';
 import type { OpenStore } from './store.ts';
+import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
+import { widthOf } from './text-width.ts';
 
 /** For each kind of operation: what it has done to an event, as a participle. */
 export const doneWord: Readonly<Record<OperationKind, string>> = {
@@ -34,7 +36,7 @@ export async function runWithProgress(
   const print = (operation: Operation) => {
     const line = given.flags.json
       ? JSON.stringify(operationSummary(operation))
-      : progressLine(operation, isDrawn);
+      : progressLine(operation, isDrawn ? (terminal.columns ?? 80) : undefined);
     if (line === last) return;
     last = line;
     if (isDrawn) terminal.draw(line);
@@ -55,11 +57,16 @@ export async function runWithProgress(
     // The operation has begun and has not ended, so tell the user how to resume or cancel it.
     if (isDrawn && last !== '') terminal.out('');
     if (terminal.signal.aborted || last !== '')
-      terminal.err(
-        `holdfast: operation ${id} stays where it is; go on with "holdfast dlq replay --resume ${id}", or stop it with --cancel ${id}.`,
-      );
+      terminal.err(`holdfast: operation ${id} stays where it is. ${waysOn(id, given, terminal)}`);
     throw error;
   }
+}
+
+/** Names the commands that continue and that stop an operation. */
+export function waysOn(id: string, given: Given, terminal: Terminal): string {
+  const resume = withCommand('Go on with', `dlq replay --resume ${id}`, given, terminal);
+  const cancel = withCommand('Stop it with', `dlq replay --cancel ${id} --why …`, given, terminal);
+  return `${resume}${resume.includes('\n') ? '\n' : ' '}${cancel}`;
 }
 
 export function operationSummary({ id, request, stage, counts, stopped }: Operation): object {
@@ -91,15 +98,19 @@ function shareDone({ request, counts }: Operation): number {
   return selected === 0 ? 0 : (released + succeeded + failedAgain) / (2 * selected);
 }
 
-const barWidth = 20;
+const barMax = 20;
 
-function progressLine(operation: Operation, isDrawn: boolean): string {
+/** `columns`: the width of the terminal in which the line is drawn. Undefined: it is printed without a bar. */
+export function progressLine(operation: Operation, columns: number | undefined): string {
   const { request, stage, counts } = operation;
   const text =
     request.kind === 'replay'
       ? `${stage}: ${counts.released} of ${counts.selected} released, ${counts.succeeded} succeeded, ${counts.failedAgain} failed again`
       : `${stage}: ${counts.changed}${request.expected === undefined ? '' : ` of ${request.expected}`} ${doneWord[request.kind]}`;
-  if (!isDrawn) return text;
+  if (columns === undefined) return text;
+  // The line must fit, because the end of the line has the counts. One column stays free, and one is a gap.
+  const barWidth = Math.max(0, Math.min(barMax, columns - 2 - widthOf(text)));
+  if (barWidth < 3) return text;
   const full = Math.round(barWidth * shareDone(operation));
   return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)} ${text}`;
 }

@@ -54,7 +54,7 @@ export async function imposePolicyControl(
     terminal.out(
       `${control.policy}: ${controlEffect(control)}, ${endOf(active.until, fleet.now, terminal)}.`,
     );
-    await printUndo(engine, `control:${id}`, terminal);
+    await printUndo(engine, `control:${id}`, given, terminal);
     terminal.out(heardTable(active, fleet, terminal));
   }
   return Object.values(active.heard).includes('not_heard') ? 1 : 0;

@@ -69,7 +69,7 @@ function withoutSchema(where: string): { url: string; schema: string | null } {
   return { url: parameters.size > 0 ? `${before}?${parameters}` : before, schema };
 }
 
-function withoutSecrets(where: string): string {
+export function withoutSecrets(where: string): string {
   // A password may contain an @. It may also be a query parameter.
   return where.replace(/\/\/[^/?#]*@/, '//…@').replace(/([?&]password=)[^&#]*/gi, '$1…');
 }

@@ -9,6 +9,8 @@ export interface Terminal {
   readonly isInteractive: boolean;
   /** The width of the terminal. Undefined in a pipe, where lines are not wrapped. */
   readonly columns: number | undefined;
+  /** How this program can be started again: `holdfast`, or `npx holdfast` if it is installed in a project. */
+  readonly program: string;
   /** The name of the user, for the audit log. */
   readonly user: string;
   /** Prints one or more lines. A `StyledText` is printed with colours if the terminal has them. */
@@ -42,6 +44,7 @@ export function processTerminal(): Terminal {
     env: process.env,
     isInteractive,
     columns: isInteractive ? widthIn(process.stdout) : undefined,
+    program: programIn(process.argv[1] ?? ''),
     user: userName(),
     out: (line) => void process.stdout.write(`${rendered(line, isInteractive, outHasColor)}\n`),
     err(line) {
@@ -55,6 +58,11 @@ export function processTerminal(): Terminal {
     clear: () => void process.stdout.write('\x1b[H\x1b[2J\x1b[3J'),
     signal: ending.signal,
   };
+}
+
+/** `path`: the file that Node was started with. A project has its programs in `node_modules`, a PATH has not. */
+export function programIn(path: string): string {
+  return /[/\\]node_modules[/\\]/.test(path) ? 'npx holdfast' : 'holdfast';
 }
 
 /** Assumes 80 columns if the terminal reports no width, or 0. */

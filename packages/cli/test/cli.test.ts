@@ -173,11 +173,12 @@ describe('holdfast dlq', () => {
     child.kill('SIGINT');
     const [code] = await once(child, 'close');
     expect(code).toBe(130);
-    const [, id = ''] = /go on with "holdfast dlq replay --resume (\S+)", or stop it/.exec(err) ?? [];
+    const [, id = ''] =
+      /Go on with "holdfast dlq replay --resume (\S+) --store \S+"\. Stop it with/.exec(err) ?? [];
     expect((await engine.triage.operations.get(id))?.endedAt).toBe(undefined);
 
     const cancelled = await ask(['dlq', 'replay', '--cancel', id, '--why', 'enough', '--store', file]);
-    expect([cancelled.code, cancelled.out]).toEqual([0, `replay ${id} stops.\n`]);
+    expect([cancelled.code, cancelled.out]).toEqual([0, `replay ${id} is stopped.\n`]);
     const resumed = await ask(['dlq', 'replay', '--resume', id, '--store', file]);
     expect([resumed.code, resumed.err]).toEqual([1, `holdfast: replay ${id} was stopped: enough.\n`]);
     expect(await engine.triage.count({ isFree: true, topic: 'orders' })).toBeGreaterThan(0);
@@ -234,14 +235,14 @@ describe('holdfast topics', () => {
   test('lists topics, and pauses and resumes running consumers', async () => {
     const { file, engine, orders, fix } = await parkedStore(1);
     fix();
-    expect(await holdfast(['topics', 'pause', 'orders', '--store', file])).toMatchObject({
+    expect(await holdfast(['topics', 'pause', 'orders', '--why', 'a test', '--store', file])).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^orders: paused, without an end\.\nUndo it with /),
+      out: expect.stringMatching(/^orders: paused, until \S+\.\nUndo it with /),
     });
     await engine.broker.publish('orders', [{ id: 'later', payload: '1' }]);
     const listed = await ask(['topics', 'ls', '--json', '--store', file]);
     expect(listed.json()).toMatchObject([
-      { topic: 'orders', ready: 1, parked: 1, controls: [{ id: 'pause:orders', act: { why: 'by hand' } }] },
+      { topic: 'orders', ready: 1, parked: 1, controls: [{ id: 'pause:orders', act: { why: 'a test' } }] },
     ]);
     expect(orders.state().counters.succeeded).toBe(0);
     expect(await ask(['topics', 'resume', 'orders', '--store', file])).toMatchObject({

@@ -141,12 +141,44 @@ describe('holdfast dlq edit', () => {
     expect(JSON.parse((await engine.triage.get('order-2'))!.payload as string)).toMatchObject({
       note: 'as it is',
     });
-    expect((await ask(['dlq', 'edit', 'order-2', '--payload', payload, ...act])).code).toBe(0);
+    const asText = await ask(['dlq', 'edit', 'order-2', '--payload', payload, '--as-text', ...act]);
+    expect(asText.code).toBe(0);
     expect((await engine.triage.get('order-2'))?.payload).toBe('not JSON');
   });
 
   test.each([
-    [[], 2, 'what is to change? Say --set, --payload or --header.'],
+    ['{"index":2,}', 'Expected double-quoted property name, at line 1, column 12'],
+    ['{\n  "index": x}', "Unexpected token 'x', at line 2, column 12"],
+    ['{"index":', 'Unexpected end of JSON input, at line 1, column 10'],
+  ])('refuses to replace JSON by %j, and says where the mistake is', async (text, mistake) => {
+    const { file, engine } = await mixedStore();
+    const bad = tempFile('bad.json', text);
+    const edit = await ask(['dlq', 'edit', 'order-2', '--payload', bad, '--why', 'x', '--store', file]);
+    expect([edit.code, edit.err]).toEqual([
+      2,
+      `holdfast: --payload: ${bad} is not JSON: ${mistake}. If that is meant, say --as-text.\n`,
+    ]);
+    expect((await engine.triage.get('order-2'))?.edits).toEqual([]);
+  });
+
+  test('puts the event back as it was before the first edit, with the command that it prints', async () => {
+    const { file, engine } = await mixedStore();
+    const before = await engine.triage.get('order-2');
+    const act = ['--why', 'a test', '--store', file];
+    await ask(['dlq', 'edit', 'order-2', '--set', 'payload.index=7', ...act]);
+    const second = await ask(['dlq', 'edit', 'order-2', '--header', 'region=', ...act]);
+    const [, words = ''] = /with "holdfast (.+) --why …"\.\n$/.exec(second.out) ?? [];
+    const back = await ask([...words.split(' '), '--why', 'the wrong event']);
+    expect([back.code, back.out.split('\n').at(-2)]).toEqual([
+      0,
+      'order-2 is as it was before the first edit.',
+    ]);
+    const after = await engine.triage.get('order-2');
+    expect([after?.payload, after?.headers]).toEqual([before?.payload, before?.headers]);
+  });
+
+  test.each([
+    [[], 2, 'what is to change? Say --set, --payload, --header or --original.'],
     [['--set', 'total=1'], 2, '--set: expected a path such as payload.total, got "total".'],
     [['--set', 'payload.none.total=1'], 2, '--set: the payload has no field payload.none.'],
     [['--set', 'payload.__proto__.x=1'], 2, '--set: the payload has no field payload.__proto__.'],
@@ -178,7 +210,7 @@ describe('operations', () => {
     const discarded = await ask(['dlq', 'discard', '--tenant', 'acme', ...flags]);
     expect(discarded.code).toBe(0);
     const [, id = ''] =
-      /9 events are discarded\. Undo it with "holdfast dlq discard --undo (\S+) --why …"\./.exec(
+      /9 events are discarded\. Undo it with "holdfast dlq discard --undo (\S+) --store \S+ --why …"\./.exec(
         discarded.out,
       ) ?? [];
     expect(await engine.triage.count({})).toBe(3);
@@ -279,7 +311,7 @@ describe('operations', () => {
     expect(begun.json()).toEqual([{ id, count: 3 }]);
     expect(begun.err).toBe(
       `holdfast: no process that reports here runs maintenance, so nothing moves ${id} on: run it now with ` +
-        `"holdfast dlq replay --resume ${id}", or start maintenance({ engine }) of @holdfast/events in a process.\n`,
+        `"holdfast dlq replay --resume ${id} --store ${file}", or start maintenance({ engine }) of @holdfast/events in a process.\n`,
     );
     const changed = await ask(['dlq', 'replay', '--resume', id, '--rate', '5', '--detach', '--store', file]);
     expect([changed.code, changed.out]).toEqual([0, `replay ${id} releases 5 events/s.\n`]);
@@ -287,11 +319,55 @@ describe('operations', () => {
     const listed = await ask(['dlq', 'replays', 'ls', '--unfinished', '--store', file]);
     expect(listed.out).toMatch(/replay +selecting +0 of 0 +\S+ +ann +by hand/);
     const stopped = await ask(['dlq', 'replay', '--cancel', id, '--why', 'enough', '--store', file]);
-    expect(stopped.out).toBe(`replay ${id} stops.\n`);
+    expect(stopped.out).toBe(`replay ${id} is stopped.\n`);
   });
 });
 
+test('an interrupted replay is named by those who miss its events, and a cancel gives them back', async () => {
+  const { file, engine, orders } = await parkedStore(3);
+  await orders.stop();
+  const [{ id }] = (await ask(['dlq', 'replay', '--all', '--detach', '--json', '--store', file])).json();
+  await engine.triage.operations.select(id, 10);
+  const dry = await ask(['dlq', 'replay', '--topic', 'orders', '--dry-run', '--store', file]);
+  expect(dry.out).toBe('0 parked events match.\n');
+  expect(dry.err).toBe(
+    `holdfast: 3 more parked events belong to replay ${id}, which is at "selecting". ` +
+      `Go on with "holdfast dlq replay --resume ${id} --store ${file}". ` +
+      `Stop it with "holdfast dlq replay --cancel ${id} --store ${file} --why …".\n`,
+  );
+  await ask(['dlq', 'replay', '--cancel', id, '--why', 'enough', '--store', file]);
+  expect((await engine.triage.operations.get(id))?.stage).toBe('stopped');
+  expect(await engine.triage.count({ isFree: true, topic: 'orders' })).toBe(3);
+});
+
+test('an act that changes nothing is not in the audit log', async () => {
+  const { file } = await parkedStore(1);
+  const act = ['--why', 'a test', '--store', file];
+  const discarded = await ask(['dlq', 'discard', 'zzzzzzzz', ...act]);
+  expect([discarded.code, discarded.out, discarded.err]).toEqual([
+    1,
+    'zzzzzzzz was not discarded: it is not parked here.\n',
+    'holdfast: no event was discarded.\n',
+  ]);
+  expect((await ask(['dlq', 'discard', 'zzzzzzzz', '--undo', ...act])).code).toBe(1);
+  expect((await ask(['audit', '--json', '--store', file])).json()).toEqual([]);
+});
+
 describe('what was mistyped is not good news', () => {
+  test('an act of the audit log', async () => {
+    const { file } = await parkedStore(0);
+    expect(await ask(['audit', '--what', 'discardd', '--store', file])).toMatchObject({
+      code: 2,
+      err: 'holdfast: --what: no act here is "discardd"; did you mean "discard"?\n',
+    });
+  });
+
+  test('flags before the command belong to it', async () => {
+    const { file } = await parkedStore(1);
+    const first = await ask(['--store', file, 'dlq', 'ls', '--json']);
+    expect([first.code, first.json().length]).toEqual([0, 1]);
+  });
+
   test.each([
     [['--stop', 'nonsense'], '--stop: no event here stopped for "nonsense"; there are: not_retryable.'],
     [

@@ -17,8 +17,8 @@ test('every command of the guide does what the guide says, from the top to the e
   const lines = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].flatMap(([, block]) => block!.trim().split('\n'));
   expect(lines.length).toBeGreaterThan(10);
   for (const line of lines) {
-    const [program, ...args] = wordsOf(line);
-    expect(program).toBe('holdfast');
+    const [npx, program, ...args] = wordsOf(line);
+    expect([npx, program]).toEqual(['npx', 'holdfast']);
     const { code, err } = await ask(args, { HOLDFAST_STORE: file });
     // 1 is bad news (`status` finds parked events), and no wrong question.
     expect([0, 1], `${line}: ${err}`).toContain(code);

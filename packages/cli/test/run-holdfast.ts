@@ -69,6 +69,7 @@ export async function ask(
     env,
     isInteractive: false,
     columns,
+    program: 'holdfast',
     user: 'ann',
     out: (line) => {
       out += `${line}\n`;

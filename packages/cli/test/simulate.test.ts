@@ -19,6 +19,7 @@ async function ask(...args: string[]) {
     env: {},
     isInteractive: true,
     columns: undefined,
+    program: 'holdfast',
     user: 'ann',
     out: (line) => {
       printed.out += `${line}\n`;

@@ -178,7 +178,7 @@ describe('holdfast topics', () => {
       'skip:orders:order-1',
     ]);
     const listed = await ask(['topics', 'ls', '--store', file]);
-    expect(listed.out).toMatch(/^ {2}retries paused by ann at \S+, without an end: a rest$/m);
+    expect(listed.out).toMatch(/^ {2}retries paused by ann at \S+, until \S+: a rest$/m);
 
     expect((await steer('release', 'orders', '--tenant', 'acme')).code).toBe(0);
     expect((await steer('release', 'orders', '--tenant', 'acme')).code).toBe(1);
@@ -256,11 +256,15 @@ describe('holdfast policies', () => {
 });
 
 describe('holdfast status', () => {
-  test('finds nothing to do in a store where all is well', async () => {
+  test('names parked events at any age, with a command that can be pasted', async () => {
     const { file } = await parkedStore(1);
     const { code, out } = await ask(['status', '--store', file]);
     expect(code).toBe(0);
-    expect(out).toMatch(/^Nothing needs you now; 1 event is parked\.\n/);
+    expect(out).toMatch(
+      /^Nothing is urgent\.\n\n {2}1 event waits in the parking lot, none new for \d+m?s\.\n {4}holdfast dlq groups --store \S+\n/,
+    );
+    const byEnv = await ask(['status'], { HOLDFAST_STORE: file });
+    expect(byEnv.out).toContain('    holdfast dlq groups\n');
     expect(out).toContain(
       'checked: events that are due are taken, or paused on purpose; no group of parked events grows;',
     );
@@ -293,7 +297,7 @@ describe('holdfast status', () => {
       /replay \S+ stopped itself \d+m?s ago: the canary failed again; 1 of 1 failed again\./,
     );
     expect(out).toMatch(/control breaker:payment has no end: all breakers forced open by ann/);
-    expect(out).toContain('    holdfast policies show payment\n');
+    expect(out).toContain(`    holdfast policies show payment --store ${file}\n`);
     const [json] = (await ask(['status', '--json', '--store', file])).json();
     expect(json.needs.map(({ kind }: { kind: string }) => kind)).toEqual([
       'growing',
@@ -302,6 +306,20 @@ describe('holdfast status', () => {
       'controls',
     ]);
     expect(json.figures).toMatchObject({ parked: 12, breakersOpen: 1, processes: 1 });
+  });
+
+  test('shows a pause, which needs a reason and ends by itself unless told otherwise', async () => {
+    const { file, engine } = await parkedStore(0);
+    const pause = (...flags: string[]) => ask(['topics', 'pause', 'orders', '--store', file, ...flags]);
+    expect((await pause()).err).toBe('holdfast: --why is needed: it is kept in the audit log.\n');
+    expect((await pause('--why', 'a deploy')).code).toBe(0);
+    const [active] = (await engine.controls.active()).controls;
+    expect(Math.round((active!.until! - active!.since) / 6e4)).toBe(60);
+    const { out } = await ask(['status', '--store', file]);
+    expect(out).toMatch(
+      /^Nothing needs you\.\n\n {2}topic "orders": paused by ann \d+m?s ago, for \S+ more, until \S+Z: a deploy\.\n {4}holdfast topics resume orders --store /,
+    );
+    expect((await pause('--why', 'a deploy', '--for', 'forever')).out).toContain('paused, without an end.');
   });
 
   test('a replay that a person has stopped needs nobody', async () => {

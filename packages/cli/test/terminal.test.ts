@@ -5,14 +5,30 @@ import { commands } from '@holdfast/cli';
 import { nearest } from 'holdfast/fields';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fitReport } from '../src/fit-report.ts';
+import { progressLine } from '../src/operation-progress.ts';
 import { cursorOf, pasteable } from '../src/page-cursor.ts';
 import { shortIds, wholeId } from '../src/short-ids.ts';
 import { bad, dim } from '../src/styled-text.ts';
 import { table } from '../src/table.ts';
-import { drawable, hasColor, printable } from '../src/terminal.ts';
+import { drawable, hasColor, printable, programIn } from '../src/terminal.ts';
 import { oneLine, widthOf, wrapped, wrapText } from '../src/text-width.ts';
 import { parkedStore } from './parked-store.ts';
 import { ask, holdfast, inTerminal, script } from './run-holdfast.ts';
+
+test('commands are suggested in the form in which this program was started', () => {
+  expect(programIn('/shop/node_modules/.bin/holdfast')).toBe('npx holdfast');
+  expect(programIn('/usr/local/bin/holdfast')).toBe('holdfast');
+});
+
+test('progress keeps its counts in a narrow terminal, and gives up its bar', () => {
+  const counts = { selected: 1250, released: 1250, succeeded: 1000, failedAgain: 250, changed: 0 };
+  const operation = { request: { kind: 'replay' }, stage: 'releasing', counts } as never;
+  for (const columns of [120, 80, 70]) {
+    const line = progressLine(operation, columns);
+    expect(widthOf(line)).toBeLessThan(columns);
+    expect(line).toContain('250 failed again');
+  }
+});
 
 const inPty = describe.skipIf(!existsSync(script));
 
@@ -66,6 +82,31 @@ inPty('in a terminal of 80 columns', () => {
       code: 1,
       screen: '\x1b[31mholdfast: no event none is parked here.\x1b[39m\n',
     });
+  });
+
+  test('one event begins with its error and attempts, and has only frames of the application', async () => {
+    const { file } = await parkedStore(1);
+    const { lines } = await inTerminal(['dlq', 'show', 'order-0', '--store', file]);
+    expect(lines[1]).toMatch(/^error +TypeError: total is not a number$/);
+    expect(lines.indexOf('attempts')).toBeLessThan(5);
+    expect(lines.filter((line) => /^ +at /.test(line)).length).toBeLessThanOrEqual(5);
+    expect(lines.filter((line) => /node_modules|node:internal/.test(line))).toEqual([]);
+  });
+
+  test('the audit log has short ids', async () => {
+    const { file } = await parkedStore(1);
+    await ask(['dlq', 'discard', 'order-0', '--why', 'a test', '--store', file]);
+    const { lines } = await inTerminal(['audit', '--store', file]);
+    expect(lines.join('\n')).toMatch(/discard +operation:\S{8,12} /);
+    expect(lines.join('\n')).not.toMatch(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}/);
+  });
+
+  test('a command that is too long for a line is printed so that it can be pasted', async () => {
+    const { file } = await parkedStore(1);
+    const { lines } = await inTerminal(['dlq', 'discard', 'order-0', '--why', 'x', '--store', file]);
+    const at = lines.findIndex((line) => line.includes('holdfast dlq discard --undo'));
+    expect(lines[at]).toMatch(/ \\$/);
+    expect(lines.filter((line) => widthOf(line) > 80)).toEqual([]);
   });
 
   test('topics say until when, by whom and why a control holds', async () => {

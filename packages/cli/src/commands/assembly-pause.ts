@@ -5,7 +5,7 @@ import { withAssemblies } from '../assembly-ids.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { onlyOperand } from '../given-values.ts';
-import { imposeControl, lastingFlag, liftControl } from '../impose-control.ts';
+import { imposeControl, lastingFlag, liftControl, pauseLastingFlag } from '../impose-control.ts';
 import { quarantineOf, whoseFlags } from '../quarantine-flags.ts';
 import { storeFlag } from '../store.ts';
 
@@ -51,7 +51,9 @@ function programCommand(
     flags: {
       ...storeFlag,
       ...(controlOf === quarantineOf && whoseFlags('assemblies')),
-      ...(lifts ? harmlessActFlags : { ...lastingFlag, ...actFlags }),
+      ...(lifts
+        ? harmlessActFlags
+        : { ...(name === 'assembly pause' ? pauseLastingFlag : lastingFlag), ...actFlags }),
     },
     examples: [example],
     run: (given, terminal) =>

@@ -9,6 +9,7 @@ import { canUndo, undo } from '@holdfast/events';
 import { actFlags, actOf } from '../acts.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { many } from '../count-text.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { countOf, momentOf, textOf } from '../given-values.ts';
 import { cursorOf, pasteable } from '../page-cursor.ts';
 import { allPages, eventIds, idsIn, tryOperationId } from '../parked-ids.ts';
@@ -65,8 +66,13 @@ async function list(engine: OpenStore, given: Given, terminal: Terminal): Promis
     items.map(({ id }) => id),
     terminal,
   );
+  const shortName = shortNames(
+    items.flatMap(({ subjects }) => subjects.slice(0, 1).map((each) => parts(each)[1])),
+    terminal,
+  );
+  const shortSubject = (of: Subject) => parts(of)[0] + shortName(parts(of)[1]);
   const rows = items.map((item) => [
-    ...[ago(item.at, now, terminal), item.who, item.what, subjectsText(item), item.why],
+    ...[ago(item.at, now, terminal), item.who, item.what, subjectsText(item, shortSubject), item.why],
     item.undoneBy === undefined ? (canUndo(item) ? short(item.id) : '') : dim('undone'),
   ]);
   const headings = [
@@ -79,12 +85,28 @@ async function list(engine: OpenStore, given: Given, terminal: Terminal): Promis
   return 0;
 }
 
+/** The acts that this package and the stores record. Other programs can record others. */
+const knownActs = [
+  ...['discard', 'restore', 'keep', 'replay', 'undo', 'edit', 'operation_stopped', 'operation_rate'],
+  ...['rule_set', 'rule_removed', 'control_set', 'control_removed', 'retry_now', 'unblock', 'retention'],
+  'sign_in',
+];
+
+/** Throws a `UsageError` for an act that nobody has recorded and that is probably misspelt. */
+async function assertKnownAct(act: string, audit: OpenStore['audit']): Promise<void> {
+  if (knownActs.includes(act)) return;
+  if ((await audit.list({ what: act }, { limit: 1 })).items.length > 0) return;
+  const meant = didYouMean(act, knownActs) || `; there are: ${knownActs.join(', ')}.`;
+  throw new UsageError(`--what: no act here is "${act}"${meant}`);
+}
+
 async function entries(
   { audit, triage }: OpenStore,
   given: Given,
 ): Promise<{ items: readonly AuditEntry[]; cursor: string | undefined }> {
   const [who, from, to] = [textOf(given, 'who'), momentOf(given, 'since'), momentOf(given, 'until')];
   const what = given.lists.what ?? [];
+  for (const each of what) await assertKnownAct(each, audit);
   const question: AuditQuestion = {
     ...(who !== undefined && { who }),
     ...(what.length > 0 && { what }),
@@ -147,7 +169,13 @@ async function undoEntry(
  * Returns the first subject of an audit entry, and how many things were changed. For a control the number is
  * left out, because its id already names the topic or policy.
  */
-function subjectsText({ subjects, count, what }: AuditEntry): string {
+function subjectsText({ subjects, count, what }: AuditEntry, short: (of: Subject) => string): string {
   const isOfMany = what !== 'control_set' && what !== 'control_removed' && count > 1;
-  return `${subjects[0] ?? ''}${isOfMany ? ` (${count})` : ''}`;
+  return `${subjects[0] === undefined ? '' : short(subjects[0])}${isOfMany ? ` (${count})` : ''}`;
+}
+
+/** Splits a subject into its kind and its id. Only ids of events and operations are long, so only they are split. */
+function parts(of: Subject): [kind: string, id: string] {
+  const [, kind = '', id = ''] = /^((?:event|operation|assembly):)(.*)$/s.exec(of) ?? [];
+  return kind === '' ? [of, ''] : [kind, id];
 }

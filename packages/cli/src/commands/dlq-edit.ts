@@ -6,7 +6,7 @@ import {
   type ParkedEvent,
   type Payload,
 } from '@holdfast/contracts';
-import { operations, PayloadFieldError, withPayloadField } from '@holdfast/events';
+import { newJsonMistake, operations, PayloadFieldError, withPayloadField } from '@holdfast/events';
 import { actFlags, actOf } from '../acts.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { readText } from '../files.ts';
@@ -15,6 +15,7 @@ import { pair } from '../parked-flags.ts';
 import { eventIds } from '../parked-ids.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { bad, good, styled } from '../styled-text.ts';
+import { withCommand } from '../suggested-command.ts';
 import type { Terminal } from '../terminal.ts';
 import { followReplay } from './dlq-replay.ts';
 
@@ -26,6 +27,8 @@ export const dlqEdit: Command = {
     ...storeFlag,
     set: { value: 'path=value', many: true, says: 'a field of a JSON payload: payload.lines.0.price=12' },
     payload: { value: 'file', says: 'take the whole payload from this file' },
+    'as-text': { says: 'take the file even if it is not JSON and the payload was' },
+    original: { says: 'put payload and headers back as they were before the first edit' },
     header: { value: 'name=value', many: true, says: 'set this header; without a value, remove it' },
     'dry-run': { says: 'only show what would change' },
     replay: { says: 'then replay it' },
@@ -34,6 +37,7 @@ export const dlqEdit: Command = {
   examples: [
     "dlq edit 14e22cc7 --set payload.total=12.5 --why 'the total was a text' --replay",
     'dlq edit 14e22cc7 --payload fixed.json --dry-run',
+    "dlq edit 14e22cc7 --original --why 'the wrong event'",
   ],
   run: (given, terminal) =>
     withStore(given, terminal, async (engine) => {
@@ -58,7 +62,13 @@ export const dlqEdit: Command = {
         terminal.err(`holdfast: event ${id} is not parked here any more.`);
         return 1;
       }
-      if (!given.flags.json) terminal.out(`${id} is edited.`);
+      if (!given.flags.json) {
+        const undo = `dlq edit ${id} --original --why …`;
+        const says = `${id} is edited. Put it back as it was before the first edit with`;
+        if (given.flags.original) terminal.out(`${id} is as it was before the first edit.`);
+        else if (given.flags.replay) terminal.out(`${id} is edited.`);
+        else terminal.out(withCommand(says, undo, given, terminal));
+      }
       if (!given.flags.replay) return 0;
       const runner = operations({ engine });
       const request = { kind: 'replay', filter: { ids: [id] }, canary: 0, expected: 1 } as const;
@@ -78,9 +88,18 @@ async function editOf(given: Given, event: ParkedEvent): Promise<Edit> {
   const file = textOf(given, 'payload');
   const fields = given.lists.set ?? [];
   const changed = given.lists.header ?? [];
+  if (given.flags.original) {
+    if (file !== undefined || fields.length > 0 || changed.length > 0)
+      throw new UsageError('--original: it changes all, so leave --set, --payload and --header out.');
+    return { ...(event.original ?? { payload: event.payload }) };
+  }
   if (file === undefined && fields.length === 0 && changed.length === 0)
-    throw new UsageError('what is to change? Say --set, --payload or --header.');
+    throw new UsageError('what is to change? Say --set, --payload, --header or --original.');
   let payload: Payload | undefined = file === undefined ? undefined : await readText(file);
+  const mistake =
+    payload === undefined || given.flags['as-text'] ? undefined : newJsonMistake(event.payload, payload);
+  if (mistake !== undefined)
+    throw new UsageError(`--payload: ${file} is not JSON: ${mistake}. If that is meant, say --as-text.`);
   for (const field of fields) payload = withField(payload ?? event.payload, field);
   return {
     ...(payload !== undefined && { payload }),

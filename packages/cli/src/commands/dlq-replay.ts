@@ -1,14 +1,15 @@
-import type { ReplayRequest } from '@holdfast/contracts';
+import type { ParkedFilter, ReplayRequest } from '@holdfast/contracts';
 import { fleetState, isMaintained, type OperationRunner, operations } from '@holdfast/events';
 import { actOf, byHand, harmlessActFlags } from '../acts.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { many } from '../count-text.ts';
 import { countOf, msOf, numberOf, shareOf, textOf } from '../given-values.ts';
 import { unmaintained } from '../maintained.ts';
-import { runWithProgress } from '../operation-progress.ts';
+import { runWithProgress, waysOn } from '../operation-progress.ts';
 import { chooseFlags, chosenFilter } from '../parked-flags.ts';
 import { operationId } from '../parked-ids.ts';
 import { type OpenStore, storeFlag, withStore } from '../store.ts';
+import { withCommand } from '../suggested-command.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const dlqReplay: Command = {
@@ -46,9 +47,9 @@ export const dlqReplay: Command = {
       const filter = await chosenFilter(given, engine);
       const expected = await runner.dryRun(filter);
       if (given.flags['dry-run'] || expected === 0) {
-        terminal.out(
-          given.flags.json ? JSON.stringify({ count: expected }) : `${expected} parked events match.`,
-        );
+        const text = `${many(expected, 'parked event')} ${expected === 1 ? 'matches' : 'match'}.`;
+        terminal.out(given.flags.json ? JSON.stringify({ count: expected }) : text);
+        await printOwners(engine, filter, given, terminal);
         return expected === 0 && !given.flags['dry-run'] ? 1 : 0;
       }
       const act = actOf(given, terminal, byHand);
@@ -60,10 +61,26 @@ export const dlqReplay: Command = {
           : `replay ${id} of ${many(expected, 'event')} has begun.`,
       );
       const { processes } = await fleetState(engine);
-      if (!isMaintained(processes)) terminal.err(`holdfast: ${unmaintained(id)}`);
+      if (!isMaintained(processes)) terminal.err(`holdfast: ${unmaintained(id, given, terminal)}`);
       return 0;
     }),
 };
+
+/** Names the unfinished replays that already own some of these events, and how to continue or stop them. */
+async function printOwners(
+  { triage }: OpenStore,
+  filter: ParkedFilter,
+  given: Given,
+  terminal: Terminal,
+): Promise<void> {
+  const { items } = await triage.operations.list({ unfinished: true }, { limit: 100 });
+  for (const { id, request, stage } of items) {
+    const owned = await triage.count({ ...filter, operation: id });
+    if (owned === 0) continue;
+    const whose = `${owned === 1 ? 'belongs' : 'belong'} to ${request.kind} ${id}, which is at "${stage}".`;
+    terminal.err(`holdfast: ${many(owned, 'more parked event')} ${whose} ${waysOn(id, given, terminal)}`);
+  }
+}
 
 function requestOf(given: Given): Partial<ReplayRequest> {
   const fields = {
@@ -101,7 +118,10 @@ async function cancel(
 ): Promise<number> {
   const id = await operationId(triage, shortId);
   const isStopping = await runner.stop(id, actOf(given, terminal));
-  const sentence = isStopping ? `replay ${id} stops.` : `replay ${id} was over.`;
+  const stage = (await triage.operations.get(id))?.stage;
+  // Perhaps no process runs this operation. So this command itself gives back what was not released.
+  if (stage === 'stopping') await runner.run(id, { signal: terminal.signal });
+  const sentence = isStopping || stage === 'stopping' ? `replay ${id} is stopped.` : `replay ${id} was over.`;
   terminal.out(given.flags.json ? JSON.stringify({ id, isStopping }) : sentence);
   return isStopping ? 0 : 1;
 }
@@ -117,6 +137,8 @@ export async function followReplay(
   const { stage, stopped, counts } = await runWithProgress(engine, runner, id, given, terminal);
   if (stage === 'stopped') terminal.err(`holdfast: replay ${id} was stopped: ${stopped}.`);
   if (counts.failedAgain > 0 && !given.flags.json)
-    terminal.err(`holdfast: look at what failed again with "holdfast dlq replays show ${id}".`);
+    terminal.err(
+      `holdfast: ${withCommand('look at what failed again with', `dlq replays show ${id}`, given, terminal)}`,
+    );
   return stage === 'done' && counts.failedAgain === 0 ? 0 : 1;
 }

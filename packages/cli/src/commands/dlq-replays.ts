@@ -7,6 +7,7 @@ import { operationId, parkedStatuses } from '../parked-ids.ts';
 import { shortNames } from '../short-ids.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { bad, good, styled, warning } from '../styled-text.ts';
+import { withCommand } from '../suggested-command.ts';
 import { type Cell, table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
 import { ago } from '../times.ts';
@@ -120,7 +121,7 @@ export const dlqReplaysShow: Command = {
           { heading: 'ERROR', below: true },
         ] as const;
         terminal.out(table(headings, rows, terminal.columns));
-        terminal.out(wrapText(`\nList them with "holdfast dlq ls --replayed-by ${id}".`, terminal.columns));
+        terminal.out(`\n${withCommand('List them with', `dlq ls --replayed-by ${id}`, given, terminal)}`);
       }
       return 0;
     }),

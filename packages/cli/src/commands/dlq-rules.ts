@@ -63,7 +63,7 @@ export const dlqRulesSet: Command = {
       const rule: TriageRule = { name, filter, action, ...(afterMs !== undefined && { afterMs }) };
       await engine.triage.setRule(rule, actOf(given, terminal));
       terminal.out(given.flags.json ? JSON.stringify(rule) : `rule ${name} is set.`);
-      if (!given.flags.json) await printUndo(engine, `rule:${name}`, terminal);
+      if (!given.flags.json) await printUndo(engine, `rule:${name}`, given, terminal);
       return 0;
     }),
 };
@@ -102,7 +102,7 @@ export const dlqRulesRm: Command = {
       const isRemoved = await engine.triage.removeRule(name, actOf(given, terminal));
       const text = isRemoved ? `rule ${name} is removed.` : `there was no rule ${name} any more.`;
       terminal.out(given.flags.json ? JSON.stringify({ name, isRemoved }) : text);
-      if (isRemoved && !given.flags.json) await printUndo(engine, `rule:${name}`, terminal);
+      if (isRemoved && !given.flags.json) await printUndo(engine, `rule:${name}`, given, terminal);
       return isRemoved ? 0 : 1;
     }),
 };

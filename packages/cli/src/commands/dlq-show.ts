@@ -48,6 +48,12 @@ function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
     });
   };
   line('event', `${event.id} (${event.status})`);
+  line('error', errorLine(diagnosis.reason, diagnosis.message), bad);
+  for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message), bad);
+  line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
+  attempts(story, terminal);
+  if (error?.stack) terminal.out(`\n${stackOf(error.stack, terminal)}`);
+  terminal.out('');
   line(
     'topic',
     event.topic === event.originTopic ? event.topic : `${event.topic}, first ${event.originTopic}`,
@@ -58,31 +64,49 @@ function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
   const age = terminal.columns === undefined ? '' : ` (${ago(event.parkedAt, now, terminal)})`;
   line('parked', `${date(event.parkedAt)}${age}${event.parkings > 1 ? `, ${event.parkings} times` : ''}`);
   line('kept until', date(event.removedAt));
-  line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
   line('consumer', diagnosis.consumer);
   line('replay', event.operation ?? event.replayedBy);
   if (event.discarded) line('discarded', `by ${event.discarded.who}: ${event.discarded.why}`);
-  line('error', errorLine(diagnosis.reason, diagnosis.message), bad);
-  for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message), bad);
   line('group', error?.fingerprint);
   for (const each of earlier) {
     const by = each.replay === undefined ? '' : `, by replay ${each.replay}`;
     const text = `parked before at ${date(each.parkedAt)}${by}: ${errorLine(each.reason, each.message)} (${each.stop}, attempt ${each.finalAttempt})`;
     terminal.out(`\n${wrapText(text, terminal.columns, 2)}`);
   }
+  for (const { who, why, changes } of edits) {
+    terminal.out(`\nedited by ${who}: ${why}`);
+    for (const { path, before, after } of changes) terminal.out(`  ${path}: ${before} -> ${after}`);
+  }
+  for (const [name, value] of Object.entries(event.headers)) terminal.out(`${name}: ${value}`);
+  terminal.out(`\n${shown(event)}`);
+}
+
+function attempts(story: ParkedEvent['diagnosis']['story'], terminal: Terminal): void {
   if (story.length > 0) terminal.out('\nattempts');
   for (const { attempt, at, tookMs, errorType, verdict, because, delayMs } of story) {
     const next = delayMs === undefined ? '' : `, again after ${spanText(delayMs)}`;
     const text = `  ${attempt}. ${date(at)} took ${tookMs} ms: ${errorType}; ${verdict} (${because})${next}`;
     terminal.out(wrapText(text, terminal.columns, 3));
   }
-  for (const { who, why, changes } of edits) {
-    terminal.out(`\nedited by ${who}: ${why}`);
-    for (const { path, before, after } of changes) terminal.out(`  ${path}: ${before} -> ${after}`);
-  }
-  if (error?.stack) terminal.out(`\n${error.stack}`);
-  for (const [name, value] of Object.entries(event.headers)) terminal.out(`${name}: ${value}`);
-  terminal.out(`\n${shown(event)}`);
+}
+
+/** A terminal shows at most this many frames of a stack. */
+const framesMax = 5;
+
+/**
+ * In a terminal, only the first frames of the application are shown: frames of Node and of packages push
+ * everything else off the screen. A pipe gets the whole stack.
+ */
+function stackOf(stack: string, { columns }: Terminal): string {
+  if (columns === undefined) return stack;
+  const lines = stack.split('\n');
+  const isFrame = (line: string) => /^\s+at /.test(line);
+  const frames = lines.filter(isFrame);
+  const own = frames.filter((line) => !/node_modules|\(?node:|<anonymous>\)?$/.test(line));
+  const kept = (own.length > 0 ? own : frames).slice(0, framesMax);
+  const left = frames.length - kept.length;
+  const more = left === 0 ? [] : [`    … ${left} more; --json has all`];
+  return [...lines.filter((line) => !isFrame(line)), ...kept, ...more].join('\n');
 }
 
 function shown({ payload }: ParkedEvent): string {

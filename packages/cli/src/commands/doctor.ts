@@ -10,6 +10,7 @@ import {
 } from '../doctor-checks.ts';
 import { textOf } from '../given-values.ts';
 import { bad, dim, good, type StyledPiece, StyledText } from '../styled-text.ts';
+import { commandLine } from '../suggested-command.ts';
 import { wrapped } from '../text-width.ts';
 
 export const doctor: Command = {
@@ -34,7 +35,8 @@ export const doctor: Command = {
     });
     const store = textOf(given, 'store') ?? terminal.env.HOLDFAST_STORE;
     const checks: DoctorCheck[] = [checkNode(process.version)];
-    if (store !== undefined) checks.push(...(await checkStore(store)));
+    const suggested = (words: string) => commandLine(words, given, terminal);
+    if (store !== undefined) checks.push(...(await checkStore(store, suggested)));
     for (const url of given.lists.broker ?? []) checks.push(await checkBroker(url));
     for (const port of ports) checks.push(await checkPort(port));
     for (const file of given.operands) checks.push(await checkFile(file, terminal.env));

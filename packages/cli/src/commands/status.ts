@@ -5,6 +5,7 @@ import { many } from '../count-text.ts';
 import { msOf } from '../given-values.ts';
 import { type OpenStore, storeFlag, withStore } from '../store.ts';
 import { bad, bold, dim, good, type StyledPiece, StyledText } from '../styled-text.ts';
+import { commandLine, wrapCommand } from '../suggested-command.ts';
 import type { Terminal } from '../terminal.ts';
 import { wrapped, wrapText } from '../text-width.ts';
 import { date } from '../times.ts';
@@ -23,7 +24,7 @@ export const status: Command = {
       if (!given.flags.watch) {
         const seen = await statusOf(engine);
         if (given.flags.json) terminal.out(JSON.stringify(seen));
-        else terminal.out(statusText(seen, terminal));
+        else terminal.out(statusText(seen, given, terminal));
         return seen.needs.length > 0 ? 1 : 0;
       }
       const everyMs = msOf(given, 'every') ?? 5000;
@@ -36,11 +37,11 @@ export const status: Command = {
 };
 
 /** The parts of the store's state that this command prints. */
-type Status = Pick<FleetNeeds, 'now' | 'needs' | 'good' | 'figures'>;
+type Status = Pick<FleetNeeds, 'now' | 'needs' | 'notes' | 'good' | 'figures'>;
 
 async function statusOf(engine: OpenStore): Promise<Status> {
-  const { now, needs, good: well, figures } = await needsOf(engine);
-  return { now, needs, good: well, figures };
+  const { now, needs, notes, good: well, figures } = await needsOf(engine);
+  return { now, needs, notes, good: well, figures };
 }
 
 /**
@@ -48,7 +49,7 @@ async function statusOf(engine: OpenStore): Promise<Status> {
  * changed.
  */
 function show(seen: Status, last: string, given: Given, terminal: Terminal): string {
-  const text = statusText(seen, terminal);
+  const text = statusText(seen, given, terminal);
   const { now: _, ...rest } = seen;
   const key = JSON.stringify(rest);
   if (given.flags.json) {
@@ -67,22 +68,24 @@ function show(seen: Status, last: string, given: Given, terminal: Terminal): str
 
 /**
  * The sentence for a status without needs. It says if the store is empty, because that is probably the wrong
- * store, and how many events are parked.
+ * store. Parked events that wait are not good news, so they are named below it.
  */
-function quietSentence({ topics, processes, parked }: Status['figures']): string {
+function quietSentence({ notes, figures: { topics, processes } }: Status): string {
   if (topics === 0 && processes === 0) return 'Nothing is in this store: is it the right one?';
-  if (parked === 0) return 'Nothing needs you.';
-  return `Nothing needs you now; ${parked === 1 ? '1 event is' : `${parked} events are`} parked.`;
+  return notes.some(({ kind }) => kind === 'waiting') ? 'Nothing is urgent.' : 'Nothing needs you.';
 }
 
-function statusText({ needs, good: checked, figures }: Status, { columns }: Terminal): StyledText {
+function statusText(seen: Status, given: Given, terminal: Terminal): StyledText {
+  const { needs, notes, good: checked, figures } = seen;
+  const { columns } = terminal;
   const lines: (string | StyledPiece)[][] = [];
-  if (needs.length === 0) lines.push([good(quietSentence(figures))]);
+  if (needs.length === 0) lines.push([good(quietSentence(seen))]);
   else lines.push([bad(needs.length === 1 ? '1 thing needs you.' : `${needs.length} things need you.`)]);
-  for (const { says, command } of needs) {
+  for (const { says, command } of [...needs, ...notes]) {
     const sentences = columns === undefined ? [says] : wrapped(says, columns - 4, true);
     lines.push([''], ...sentences.map((text, index) => [`${index === 0 ? '  ' : '    '}${text}`]));
-    lines.push(['    ', bold(`holdfast ${command}`)]);
+    const pasted = wrapCommand(`    ${commandLine(command, given, terminal)}`, columns);
+    lines.push([bold(pasted)]);
   }
   if (checked.length > 0) {
     const text = wrapText(`checked: ${checked.join('; ')}.`, columns, 2);

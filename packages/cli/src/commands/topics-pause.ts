@@ -1,7 +1,7 @@
 import { controlId, type TopicControl } from '@holdfast/contracts';
-import { actOf, byHand, harmlessActFlags } from '../acts.ts';
+import { actFlags, actOf, byHand, harmlessActFlags } from '../acts.ts';
 import type { Command } from '../command.ts';
-import { imposeControl, lastingFlag } from '../impose-control.ts';
+import { imposeControl, pauseLastingFlag } from '../impose-control.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { topicOperand } from '../topics.ts';
 
@@ -12,8 +12,8 @@ export const topicsPause: Command = {
   flags: {
     ...storeFlag,
     'only-retries': { says: 'only retries wait; first attempts go on' },
-    ...lastingFlag,
-    ...harmlessActFlags,
+    ...pauseLastingFlag,
+    ...actFlags,
   },
   examples: [
     "topics pause orders --for 10m --why 'the bank is down'",
@@ -25,7 +25,7 @@ export const topicsPause: Command = {
       const control: TopicControl = given.flags['only-retries']
         ? { kind: 'pause', topic, only: 'retries' }
         : { kind: 'pause', topic };
-      return imposeControl(engine, control, actOf(given, terminal, byHand), given, terminal);
+      return imposeControl(engine, control, actOf(given, terminal), given, terminal);
     }),
 };
 
