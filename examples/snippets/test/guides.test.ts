@@ -232,7 +232,7 @@ describe('what a reader types and sees', { timeout: 60_000 }, () => {
       beside: {
         command: 'ADDRESS=known node shipping.ts orders.db',
         prints: 'shipping reads from sqlite',
-        before: 'holdfast topics show',
+        before: 'npx holdfast topics show',
       },
     });
     expect(rehearsed).toBe(3);

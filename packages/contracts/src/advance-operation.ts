@@ -210,9 +210,8 @@ async function release({ triage, operation, request, now, publish }: ReplayStep)
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Store that these events use up the rate before they are released. If the process crashes between the two,
-  // the replay is late but never too fast. `move` checks the version, so only one of two processes releases
-  // events.
+  // Count these events against the rate before they are released. After a crash between the two, the replay is late,
+  // but never too fast. `move` checks the version, so only one of two processes releases events.
   const paid = await triage.operations.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
