@@ -394,7 +394,7 @@ export interface NewSignal {
   readonly payload: Payload | undefined;
 }
 
-/** A stored signal. */
+/** A message that was sent to an assembly and is kept until the assembly reads it. */
 export interface StoredSignal {
   /**
    * The position of the signal among the signals of its assembly, in the order of arrival. Counted from 1.
@@ -546,7 +546,7 @@ export interface AssemblyGroup {
   readonly message: string;
 }
 
-/** The limits of a queue. */
+/** How many assemblies of a queue may run at the same time, and how many may start in a period. */
 export interface QueueLimits {
   /**
    * The most assemblies of the queue that are leased at the same time, in all workers together. Default: no

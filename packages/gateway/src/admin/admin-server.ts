@@ -9,7 +9,7 @@ import type { Answers, Command } from './control.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { openApi } from './openapi.ts';
 
-/** The result of a reload. */
+/** Whether a reload took effect, or why the new file was refused. */
 export interface ReloadResult {
   readonly ok: boolean;
   /** The time of the reload, epoch ms. */

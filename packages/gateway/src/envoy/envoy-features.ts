@@ -126,7 +126,7 @@ export const nodeFeatures: Features = Object.freeze({
   drain: true,
 });
 
-/** The features of Envoy 1.39. */
+/** What the Envoy data plane (version 1.39) can do of a gateway file, and why it cannot do the rest. */
 export const envoyFeatures: Features = Object.freeze({
   ...nodeFeatures,
   callerDeadline: missing('Envoy does not read how long the caller waits'),
