@@ -55,7 +55,7 @@ describe.skipIf(postgres.missing)(titled('on PostgreSQL', postgres), () => {
     expect([replay.code, replay.json().at(-1)]).toMatchObject([0, { stage: 'done', succeeded: 12 }]);
     const forced = await run('policies', 'force', 'cli-postgres', 'open', '--for', '1m', '--why', 'a test');
     expect(forced.out).toMatch(/checkout@\S+ \(\d+\) +obeyed/);
-    expect((await run('topics', 'pause', 'orders', '--only-retries')).code).toBe(0);
+    expect((await run('topics', 'pause', 'orders', '--only-retries', '--why', 'a test')).code).toBe(0);
     expect((await run('topics', 'ls', '--json')).json()).toMatchObject([
       { topic: 'orders', parked: 0, controls: [{ id: 'pause:orders:retries' }] },
     ]);
