@@ -301,7 +301,7 @@ test('8. keys that all callers share have no limit for one caller, unless it is 
   };
   await answer({}, 'a');
   await answer({ scope: () => 'tenant' }, 'b');
-  expect(claims.map(({ liveMax }) => liveMax)).toEqual([undefined, 10_000]);
+  expect(claims.map(({ liveMax }) => liveMax)).toEqual([1_000_000, 10_000]);
 
   const refused = [
     await answer({ liveMax: 1 }, 'c'),

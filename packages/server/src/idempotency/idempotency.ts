@@ -63,8 +63,7 @@ export interface IdempotencyOptions {
   keep?: Duration | undefined;
   /**
    * The most keys that one scope may have. It keeps one caller from filling the store. With `scope: 'public'`,
-   * all callers share one scope, so there is no limit unless you set it. Default: `10000`, or none with
-   * `'public'`.
+   * all callers share one scope, so its limit is higher. Default: `10000`, or `1000000` with `'public'`.
    */
   liveMax?: number | undefined;
   /** The most bytes of a request body. Default: `1048576` (1 MiB). */
@@ -132,6 +131,8 @@ export interface IdempotencyCounts {
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
 const liveMaxOfCaller = 10_000;
+/** For scope `public`, in which all callers share their keys. Strangers name keys, so there must be a bound. */
+const liveMaxOfPublic = 1_000_000;
 const scopeLengthMax = 128;
 const pollMs = [50, 250] as const;
 const repeatMs = 250;
@@ -155,7 +156,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   const ledger = assertLedger(settings.ledger);
   assertScope(scopeOf);
   // A limit for all callers together would be an outage: the keys of a day are kept, however many callers there are.
-  const liveMax = settings.liveMax ?? (scopeOf === 'public' ? Infinity : liveMaxOfCaller);
+  const liveMax = settings.liveMax ?? (scopeOf === 'public' ? liveMaxOfPublic : liveMaxOfCaller);
   const mayReexecute = settings.transactional || settings.whenLost === 'reexecute';
   const alsoReplayed = settings.replay.map((name) => assertReplayable(name.toLowerCase()));
   const encryption = assertEncryption(settings.encryption);
@@ -328,7 +329,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
           fingerprint: requestFingerprint(exchange, body),
           leaseMs,
           keepMs,
-          ...(liveMax < Infinity && { liveMax }),
+          liveMax,
           whenLost: mayReexecute ? 'takeOver' : 'tell',
         };
         return begin(exchange, read.key, claim);
