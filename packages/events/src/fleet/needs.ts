@@ -136,7 +136,7 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
   const good = (Object.keys(checks) as NeedKind[])
     .filter((kind) => !found.has(kind))
     .map((kind) => checks[kind]);
-  const notes = [...(await waitingEvents(seen, needs)), ...pausedTopics(seen, needs)];
+  const notes = [...(await waitingEvents(seen, needs)), ...pausedTopics(seen)];
   return { now: fleet.now, needs, notes, good, figures: await figuresOf(seen), counts, operations };
 }
 
@@ -162,14 +162,16 @@ async function waitingEvents(
     .filter(({ fingerprint }) => !named.includes(fingerprint))
     .map(({ lastAt }) => fleet.now - lastAt);
   const title = `${count.toLocaleString('en-US')} ${count === 1 ? 'event waits' : 'events wait'} in the parking lot`;
-  const says = `${title}, none new for ${spanText(Math.min(...ages))}.`;
+  // Only the first 200 groups are asked for: with more, the age of the others is not known.
+  const says = ages.length === 0 ? `${title}.` : `${title}, none new for ${spanText(Math.min(...ages))}.`;
   return [{ kind: 'waiting', about: { kind: 'parked', filter: {} }, title, says, command: 'dlq groups' }];
 }
 
-function pausedTopics({ fleet }: Seen, needs: readonly Need[]): FleetNote[] {
-  return fleet.controls.flatMap(({ id, control, act, since, until }) => {
-    // A need already names a pause that somebody has forgotten.
-    if (control.kind !== 'pause' || needs.some(({ says }) => says.startsWith(`control ${id} `))) return [];
+function pausedTopics({ fleet }: Seen): FleetNote[] {
+  return fleet.controls.flatMap((active) => {
+    const { control, act, since, until } = active;
+    // A pause that somebody has forgotten is a need of its own.
+    if (control.kind !== 'pause' || isForgotten(active, fleet.now)) return [];
     const { topic } = control;
     const end =
       until === undefined
@@ -335,18 +337,22 @@ async function stoppedReplays({ engine: { audit }, fleet, operations }: Seen): P
   return needs;
 }
 
+/** True: the control has no end, and has been in force for so long that somebody may have forgotten it. */
+function isForgotten({ control, since, until }: ActiveControl, now: number): boolean {
+  return until === undefined && (control.kind === 'breaker' || now - since > endlessMs);
+}
+
 function longControls({ fleet }: Seen): Need[] {
   return fleet.controls.flatMap((active) => {
-    const { id, control, act, until, since, heard } = active;
+    const { id, control, act, since, heard } = active;
     const command = commandOf(active);
     const name = 'topic' in control ? control.topic : control.policy;
     const about = { kind: 'topic' in control ? ('topic' as const) : ('policy' as const), name };
-    const isEndless = until === undefined && (control.kind === 'breaker' || fleet.now - since > endlessMs);
     const unheard = fleet.processes.filter((process) => heard[process.id] === 'not_heard');
     const isUnheard = unheard.length > 0 && fleet.now - since > heardMs;
     const set = `${controlEffect(control)} by ${act.who} ${spanText(fleet.now - since)} ago: ${act.why}`;
     const found: Need[] = [];
-    if (isEndless)
+    if (isForgotten(active, fleet.now))
       found.push({
         ...{ kind: 'controls', about, title: `${name}: ${controlEffect(control)}, without an end` },
         ...{ says: `control ${id} has no end: ${set}.`, command },
