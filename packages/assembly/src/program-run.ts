@@ -326,7 +326,10 @@ export class ProgramRun {
     return true;
   }
 
-  /** False while a step that was recorded as unfinished has not been asked for by the program. */
+  /**
+   * False while a step that was recorded as unfinished has not been asked for by the program. A first attempt
+   * without `once` leaves no record, so a crash in it is not seen here.
+   */
   #isCaughtUp(): boolean {
     if (this.#hasCaughtUp || this.#settings.mode === 'collect' || this.#settings.lenient) {
       this.#hasCaughtUp = true;

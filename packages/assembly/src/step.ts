@@ -86,8 +86,8 @@ export interface Step<Tx = unknown> {
 /** The argument of a step function. `key` is the same in each attempt; `attempt` counts from 1. */
 export interface StepContext {
   /**
-   * The idempotency key of this step, the same in each attempt. `@holdfast/http` derives the keys of its
-   * requests from it.
+   * The idempotency key of this step, the same in each attempt: the id of the assembly and the path of the
+   * step, such as `order-17/charge`. `@holdfast/http` derives the keys of its requests from it.
    */
   readonly key: string;
   /** The number of the attempt, counted from 1 over all processes. */

@@ -1,4 +1,5 @@
 import { assembly, type Step } from '@holdfast/assembly';
+import { transient } from 'holdfast';
 import { expect, test } from 'vitest';
 import { stage } from './stage.ts';
 
@@ -105,6 +106,63 @@ test.each<[string, Body, string]>([
   expect(stored.state).toBe('parked');
   expect(stored.parked).toMatchObject({ because: 'program_changed', message: sentence });
   expect(begunAfter).toEqual([]);
+});
+
+/** Kills a process in an attempt of `charge`, and lets another go on with a program that calls it `pay`. */
+async function renamedInTheMiddle({
+  inAttempt = 1,
+  ...options
+}: {
+  inAttempt?: number;
+  once?: boolean;
+} = {}) {
+  const { open, pass } = stage();
+  const keys: string[] = [];
+  const program = (name: string, call: (attempt: number) => unknown) =>
+    assembly('order', async (step) => {
+      await step.run('reserve', () => 'a seat');
+      await step.run(
+        name,
+        ({ key, attempt }) => {
+          keys.push(key);
+          return call(attempt);
+        },
+        options,
+      );
+    });
+  const before = program('charge', (attempt) => {
+    if (attempt < inAttempt) throw transient(new Error('the bank is away'));
+    return new Promise(() => {});
+  });
+  const first = open([before]);
+  await first.run();
+  await first.start(before, undefined, { id: 'x' });
+  await pass(2000);
+  first.kill();
+  const second = open([program('pay', () => 'paid')]);
+  await second.run();
+  await pass(60_000);
+  const { assembly: stored, steps } = await second.inspect('x');
+  return { stored, keys, steps: steps.map(({ path }) => path) };
+}
+
+test('runs a step that was renamed after a crash in its first attempt as a new step, with another key', async () => {
+  const { stored, keys, steps } = await renamedInTheMiddle();
+  expect(stored.state).toBe('done');
+  expect(steps).toEqual(['reserve', 'pay']);
+  expect(keys).toEqual(['x/charge', 'x/pay']);
+});
+
+test.each([
+  ['with `once` that was renamed after a crash in its first attempt', { once: true }],
+  ['that was renamed after a crash in its second attempt', { inAttempt: 2 }],
+])('finds a step %s', async (_, how) => {
+  const { stored, keys } = await renamedInTheMiddle(how);
+  expect(stored.parked).toMatchObject({
+    because: 'program_changed',
+    message: 'order@1: step charge was under way, but the program asks for pay in its place',
+  });
+  expect(new Set(keys)).toEqual(new Set(['x/charge']));
 });
 
 test('lets a person accept the change: results are given by name', async () => {
