@@ -100,6 +100,14 @@ describe('holdfast dlq groups and differs', () => {
   });
 });
 
+test('holdfast dlq ls and show say why an unknown error was not tried again', async () => {
+  const { file } = await parkedStore(2);
+  const advice = /nothing says that this error is temporary.*throw `transient\(error\)`.*`policy\.retryOn`/;
+  const { out } = await ask(['dlq', 'ls', '--store', file]);
+  expect(out.split('\n').filter((line) => advice.test(line))).toHaveLength(1);
+  expect((await ask(['dlq', 'show', 'order-1', '--store', file])).out).toMatch(advice);
+});
+
 describe('holdfast dlq edit', () => {
   test('changes a field, shows what changed, and replays it', async () => {
     const { file, engine, fix } = await mixedStore();

@@ -1,3 +1,4 @@
+export { permanent, transient } from 'holdfast';
 export { type Consumer, type ConsumerState, consumer } from './consumer/consumer.ts';
 export type { ConsumerOptions } from './consumer/consumer-options.ts';
 export type { ConsumerPolicySpec } from './consumer/consumer-policy.ts';
@@ -29,6 +30,7 @@ export {
   retry,
   snooze,
 } from './consumer/handler-result.ts';
+export { stopAdvice } from './consumer/stop-advice.ts';
 export type { HandledEvent, Handler } from './consumer/task.ts';
 export type { PauseState } from './consumer/topic-control-state.ts';
 export { controlEffect } from './fleet/control-effect.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { commit, type EventNotice, subscribeEvents } from '@holdfast/events';
+import { commit, type EventNotice, stopAdvice, subscribeEvents, transient } from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { down, stage } from './stage.ts';
 
@@ -61,6 +61,45 @@ describe('a consumer that parks', () => {
     await expect.poll(() => told).toHaveLength(1);
     expect(told[0]).toContain('consumer "silent" has parked event a of topic "orders" (attempts_exhausted');
     expect(told[0]).toContain('Error: connection reset');
+  });
+
+  test('says why an unknown error is not tried again, and what to do', async () => {
+    const told = warnings();
+    const { clock, open, publish } = stage();
+    const boom = () => {
+      throw new Error('boom');
+    };
+    await open({ handler: boom });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    await expect.poll(() => told).toHaveLength(1);
+    expect(told[0]).toContain(
+      '(not_retryable, Error: boom): nothing says that this error is temporary, so it was not tried again; ' +
+        'if it is temporary, throw `transient(error)` in the handler, or let `policy.retryOn` recognize it. More',
+    );
+  });
+
+  test('says the same to its listeners', async () => {
+    const told: EventNotice[] = [];
+    onTestFinished(subscribeEvents((notice) => told.push(notice)));
+    const { clock, open, publish } = stage();
+    let thrown = new Error('boom');
+    await open({
+      policy: { attempts: 1 },
+      handler: () => {
+        throw thrown;
+      },
+    });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    thrown = transient(new Error('boom'));
+    await publish({ id: 'b' });
+    await clock.advance('1s');
+    const parked = told.filter((notice) => notice.type === 'parked');
+    expect(parked.map(({ id, stop, advice }) => [id, stop, advice])).toEqual([
+      ['a', 'not_retryable', stopAdvice('not_retryable')],
+      ['b', 'attempts_exhausted', undefined],
+    ]);
   });
 
   test('does not warn when somebody listens', async () => {

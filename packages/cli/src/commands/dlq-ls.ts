@@ -1,4 +1,4 @@
-import { spanText } from '@holdfast/events';
+import { spanText, stopAdvice } from '@holdfast/events';
 import type { Command } from '../command.ts';
 import { errorLine } from '../error-line.ts';
 import { countOf } from '../given-values.ts';
@@ -70,6 +70,10 @@ export const dlqLs: Command = {
       const total = await triage.count(filter);
       const more = next === undefined ? '' : `; more with --cursor ${pasteable(next)}`;
       terminal.out(`\n${wrapText(`${items.length} of ${total}${more}`, terminal.columns, 2)}`);
+      for (const stop of new Set(items.map((item) => item.stop))) {
+        const advice = stopAdvice(stop);
+        if (advice !== undefined) terminal.out(wrapText(`${stop}: ${advice}.`, terminal.columns, 2));
+      }
       return 0;
     }),
 };

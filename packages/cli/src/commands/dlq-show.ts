@@ -1,5 +1,5 @@
 import type { ParkedEvent } from '@holdfast/contracts';
-import { spanText } from '@holdfast/events';
+import { spanText, stopAdvice } from '@holdfast/events';
 import type { Command } from '../command.ts';
 import { errorLine } from '../error-line.ts';
 import { onlyOperand } from '../given-values.ts';
@@ -52,6 +52,8 @@ function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
   for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message), bad);
   line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
   attempts(story, terminal);
+  const advice = stopAdvice(diagnosis.stop);
+  if (advice !== undefined) terminal.out(wrapText(`  ${diagnosis.stop}: ${advice}.`, terminal.columns, 4));
   if (error?.stack) terminal.out(`\n${stackOf(error.stack, terminal)}`);
   terminal.out('');
   line(

@@ -15,6 +15,7 @@ import { Heartbeat } from './heartbeat.ts';
 import { Judge } from './judge.ts';
 import { noticeOf } from './settlement-notice.ts';
 import { Settler } from './settler.ts';
+import { stopAdvice } from './stop-advice.ts';
 import { OVER, SETTLING, type Task } from './task.ts';
 import { type PauseState, TopicControlState } from './topic-control-state.ts';
 import { WorkerPool } from './worker-pool.ts';
@@ -135,8 +136,9 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     if (hasWarned || hasListeners()) return;
     hasWarned = true;
     const why = error ? `${stop}, ${error.type}: ${error.message}` : stop;
+    const advice = stopAdvice(stop);
     process.emitWarning(
-      `consumer "${name}" has parked event ${id} of topic "${topic}" (${why}). More may follow without a warning: ` +
+      `consumer "${name}" has parked event ${id} of topic "${topic}" (${why})${advice === undefined ? '' : `: ${advice}`}. More may follow without a warning: ` +
         'subscribeEvents() tells of each, and "holdfast dlq ls" lists them.',
       { code: 'HOLDFAST_PARKED' },
     );

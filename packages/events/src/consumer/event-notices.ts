@@ -37,7 +37,13 @@ export type EventNotice =
   /** The event is due again after `delayMs`, and no attempt is counted. */
   | (EventHeader & { readonly type: 'snoozed'; readonly delayMs: number })
   /** The event is parked: it is not retried, and waits for an operator or a triage rule. */
-  | (EventHeader & { readonly type: 'parked'; readonly stop: string; readonly error: ErrorNote | undefined })
+  | (EventHeader & {
+      readonly type: 'parked';
+      readonly stop: string;
+      readonly error: ErrorNote | undefined;
+      /** Why the event was not tried again, and what to do, if `stop` alone does not say it. */
+      readonly advice?: string;
+    })
   /**
    * The event was removed (`discarded`) or moved to another topic (`rerouted`). `because` is the reason of a
    * discard, or the target topic of a reroute.

@@ -1,5 +1,6 @@
 import type { Settlement } from '@holdfast/contracts';
 import type { EventNotice } from './event-notices.ts';
+import { stopAdvice } from './stop-advice.ts';
 import type { Task } from './task.ts';
 
 export function noticeOf<Tx>(
@@ -29,8 +30,11 @@ export function noticeOf<Tx>(
       return { ...header, type: 'snoozed', delayMs: settlement.delayMs };
     case 'return':
       return { ...header, type: 'returned', ...(task.returnedFor && { error: task.returnedFor }) };
-    case 'park':
-      return { ...header, type: 'parked', stop: settlement.stop, error: settlement.error };
+    case 'park': {
+      const { stop, error } = settlement;
+      const advice = stopAdvice(stop);
+      return { ...header, type: 'parked', stop, error, ...(advice !== undefined && { advice }) };
+    }
     case 'discard':
       return { ...header, type: 'discarded', because: settlement.because };
     case 'reroute':
