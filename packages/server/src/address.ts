@@ -23,7 +23,7 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // Searching the list is slow, and the same few proxies send most requests. So the results are cached.
+  // Searching the list is slow, and the same few proxies send most requests.
   const cache = new Map<string, boolean>();
   return {
     has(address) {
@@ -40,9 +40,8 @@ export function peers(...ranges: readonly string[]): Peers {
 }
 
 /**
- * Returns the client's address. `X-Forwarded-For` is used only if a trusted proxy sent the request. Its
- * addresses are read from right to left until the first one that is not a trusted proxy, because a client can
- * forge the addresses on the left.
+ * Returns the client's address. In `X-Forwarded-For`, only the addresses that trusted proxies added are used,
+ * because a client can forge others.
  */
 export function clientAddress(exchange: Exchange, proxies: Peers | undefined): string {
   const { peer } = exchange;
@@ -59,8 +58,8 @@ export function clientAddress(exchange: Exchange, proxies: Peers | undefined): s
 }
 
 /**
- * Returns the key under which the requests of a client are counted. For IPv6 it is the /64 network, because
- * one client usually has a whole /64 network.
+ * Returns the key under which the requests of a client are counted. One IPv6 client usually owns a /64
+ * network, so the key is that network.
  */
 export function addressKey(given: string): string {
   const address = unmapped(given);

@@ -1,33 +1,25 @@
 import { type Clock, later, Timer } from 'holdfast';
 
 export interface BatchingSettings {
-  /** The longest time that `submit` waits for the result of an item. */
   readonly timeoutMs: number;
-  /**
-   * The most calls to the store at the same time. While this many calls are in flight, new items wait for the
-   * next call.
-   */
+  /** The most calls to the store at the same time. */
   readonly callsMax: number;
   readonly batchMax: number;
 }
 
 export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 4, batchMax: 256 };
 
-/** After a failed call, the store is treated as unavailable for this time: `submit` does not call it. */
+/** After a failed call, `submit` does not call the store for this time (ms). */
 const pauseMs = 100;
 
-/**
- * A call to the store that has no result after this time no longer counts as in flight, because it may never
- * end.
- */
+/** A call without a result counts as in flight for this time (ms). It may never end. */
 const abandonedMs = 1000;
 
 /**
- * Sends items to a store in batches. If the store is slow or has just failed, `submit` resolves with
- * `undefined` immediately, so that requests do not wait for it.
+ * Sends items to a store in batches. `submit` resolves with `undefined` at once if the store is slow or has
+ * just failed.
  */
 export class BatchingStore<Item, Result> {
-  /** How many items have got no result from the store in time. */
   missed = 0;
   lastError: unknown = undefined;
 
@@ -36,17 +28,14 @@ export class BatchingStore<Item, Result> {
   readonly #clock: Clock;
   readonly #onLate: (result: Result, item: Item) => void;
   readonly #calls: Set<{ readonly since: number }> = new Set();
-  /**
-   * Submitted items without a result, the oldest first. All items have the same timeout, so one timer is
-   * enough.
-   */
+  /** Submitted items without a result, the oldest first. */
   readonly #pending: PendingItem<Item, Result>[] = [];
   #pendingFrom = 0;
   readonly #timer: Timer;
   #unsent: PendingItem<Item, Result>[] = [];
   #unavailableUntil = -Infinity;
 
-  /** `onLate` is called with a result that arrives after the timeout of its item. */
+  /** `onLate` gets the results that arrive after the timeout. */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
     settings: BatchingSettings,
@@ -86,15 +75,11 @@ export class BatchingStore<Item, Result> {
     const [oldest] = this.#calls;
     if (now - oldest!.since < this.#settings.timeoutMs) return false;
     if (now - oldest!.since < abandonedMs) return true;
-    // The oldest call may never end, so it is removed. This item may start a new call.
     this.#calls.delete(oldest!);
     return false;
   }
 
-  /**
-   * Runs once per iteration of the event loop, so that all items submitted in one iteration are sent in one
-   * call.
-   */
+  /** Runs once per iteration of the event loop. All items of one iteration are sent in one call. */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {

@@ -19,10 +19,7 @@ export interface RequestContext<Tx = unknown> {
   readonly idempotent: IdempotentRequest<Tx> | undefined;
 }
 
-/**
- * Called when an exchange ends: the whole response is sent (`completed` is true), or the client has
- * disconnected.
- */
+/** Called when the whole response is sent (`completed` is true), or when the client has disconnected. */
 export type EndListener = (now: number, completed: boolean) => void;
 
 /**
@@ -32,22 +29,17 @@ export type ResponseReviewer = (
   response: HandlerResponse,
 ) => PlainResponse | undefined | Promise<PlainResponse | undefined>;
 
-/** `readBody` returns this symbol if the body is longer than its limit. */
 export const tooLarge: unique symbol = Symbol('too large');
 
 /** The body of a request, or the symbol `tooLarge` if the body is longer than the limit. */
 export type RequestBody = string | Uint8Array | typeof tooLarge;
 
-/**
- * One request and its response, independent of the server framework. Each framework has its own subclass of
- * `Exchange`.
- */
+/** One request and its response, independent of the server framework. */
 export abstract class Exchange implements RequestContext, AmbientContext {
   declare readonly clock: Clock;
   /** The request object of the framework: an `IncomingMessage`, a `FastifyRequest` or a Hono context. */
   abstract readonly native: unknown;
   abstract readonly method: string;
-  /** The path and the query of the request, as the client sent them. */
   abstract readonly url: string;
   /** The host name in the request; empty if the request has none. */
   abstract readonly host: string;
@@ -59,7 +51,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   abstract readonly peer: string;
   abstract readonly headers: HeaderSource;
   abstract readonly status: number;
-  /** True: the handler's whole response was passed to the server. Some of its bytes may not be sent yet. */
+  /** True: the handler has given its whole response to the server. Some bytes may not be sent yet. */
   abstract readonly isAnswered: boolean;
   protected abstract readonly isDisconnected: boolean;
 
@@ -67,20 +59,16 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   declare attempt: number | undefined;
   declare ownedUpstream: boolean;
   /**
-   * True: this service only forwards requests, so its outgoing calls are not retried here. `packaging()` sets
-   * it.
+   * True: this service only forwards requests, so its outgoing calls make one attempt. `packaging()` sets it.
    */
   declare packaging: boolean;
   declare priority: Priority;
   declare idempotent: IdempotentRequest | undefined;
-  /**
-   * The idempotency key of this request. Outgoing calls of the handler derive their own idempotency keys from
-   * it.
-   */
+  /** The idempotency key of this request. Outgoing calls of the handler derive their keys from it. */
   declare idempotencyKey: string | undefined;
   /**
-   * True: the handler runs with this exchange in AsyncLocalStorage. Its outgoing calls then inherit the
-   * deadline and the signal.
+   * True: the handler runs with this exchange in AsyncLocalStorage. Its outgoing calls inherit the deadline
+   * and the signal.
    */
   declare isAmbient: boolean;
   /**
@@ -91,15 +79,15 @@ export abstract class Exchange implements RequestContext, AmbientContext {
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** The cached time for `nowOf`. A value below 0 means that the clock was not read yet. */
+  /** A value below 0 means that the clock was not read yet. */
   declare private now: number;
-  /** The first end listener has its own field, so that most requests need no array. */
+  /** Most requests have one end listener. Its own field saves an array. */
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
   declare private reviewers: Reviewer[] | undefined;
   declare private isReviewed: boolean;
 
-  /** All fields are set in the constructor, because class field initializers take twice as long. */
+  /** All fields are set here, because class field initializers take twice as long. */
   constructor(clock: Clock) {
     this.clock = clock;
     this.patienceEndsAt = Infinity;
@@ -120,7 +108,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     this.isReviewed = false;
   }
 
-  /** Returns the values of a header as a list. A header that was sent several times has several values. */
+  /** Returns the values of a header, one for each line that the client sent. */
   abstract headerLines(name: string): readonly string[];
   abstract setHeader(name: string, value: string): void;
   /**
@@ -128,15 +116,11 @@ export abstract class Exchange implements RequestContext, AmbientContext {
    * afterwards.
    */
   abstract readBody(bytesMax: number): RequestBody | Promise<RequestBody>;
-  /** Sends this response instead of the handler's. Everything that the handler sends later is discarded. */
+  /** Sends this response. Everything that the handler sends later is discarded. */
   protected abstract answerInstead(response: PlainResponse): void;
-  /** Starts to watch for the end of the response. It is called when the first end listener is added. */
   protected abstract watchEnd(): void;
 
-  /**
-   * Returns false only if the request has none of these headers. A subclass may return true without a check,
-   * because parsing headers is slow.
-   */
+  /** Returns false only if the request has none of these headers. A subclass may always return true. */
   mayHaveHeader(_names: HeaderNames): boolean {
     return true;
   }
@@ -170,8 +154,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Returns the time at which the parts (such as `rateLimit()`) began to check this request. The clock is
-   * read only once for all parts.
+   * Returns the time at which the checks of this request began. The clock is read only once for all parts.
    */
   nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
@@ -195,8 +178,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * True: the client has disconnected or has got a response, so the handler should not start. If an
-   * idempotency key is locked, the handler always starts, because its outcome must be recorded.
+   * True: the client has disconnected or has got a response, so the handler should not start. With a locked
+   * idempotency key, this is always false: the outcome must be recorded.
    */
   get isAbandoned(): boolean {
     return !this.idempotent && (this.isOver || this.isDisconnected);
@@ -214,10 +197,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     else this.moreEndListeners = [listener];
   }
 
-  /**
-   * Adds a function that is called with the response before it is sent. The function that was added last is
-   * called first.
-   */
+  /** Adds a function that sees the response before it is sent. The last added function is called first. */
   addReviewer(bodyMax: number, review: ResponseReviewer): void {
     if (this.reviewers) this.reviewers.push({ review, bodyMax });
     else this.reviewers = [{ review, bodyMax }];
@@ -231,10 +211,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return Math.max(0, ...(this.reviewers ?? []).map(({ bodyMax }) => bodyMax));
   }
 
-  /**
-   * Calls all reviewers (functions that may replace the response), once. Resolves with the response to send
-   * instead, or with `undefined`.
-   */
+  /** Calls all reviewers once. Resolves with the response to send instead, or with `undefined`. */
   async callReviewers(response: HandlerResponse): Promise<PlainResponse | undefined> {
     const reviewers = this.reviewers ?? [];
     this.reviewers = undefined;
@@ -248,7 +225,6 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return instead;
   }
 
-  /** Calls `next` with this exchange in AsyncLocalStorage, if `isAmbient` is set. */
   runInContext<T>(next: () => T): T {
     if (!this.isAmbient) return next();
     const outer = ambientContext();
@@ -262,8 +238,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Ends the request at its deadline: sends `response` and aborts the signal. If an idempotency key is
-   * locked, it only aborts the signal, because the handler's response must be recorded.
+   * Sends `response` at the deadline and aborts the signal. With a locked idempotency key it only aborts,
+   * because the handler's response must be recorded.
    */
   expire(response: PlainResponse, reason: unknown): void {
     if (this.isOver || this.isReviewed || this.idempotent) this.abort(reason);
@@ -299,19 +275,14 @@ function callReviewer(
   return review(tooLong ? { ...response, body: undefined } : response);
 }
 
-/** The name of the property in which a framework's request object stores its `Exchange`. */
 export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
-/**
- * The name of a property with a function that creates the `Exchange`. It is used for requests that have no
- * `Exchange` yet.
- */
+/** The name of a function that creates the `Exchange` of a request later, when it is needed. */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 
 interface Carrier {
   [exchangeKey]?: Exchange | null;
   readonly [exchangeFactory]?: (request: object) => Exchange | undefined;
-  /** The request object of Node, in frameworks that wrap it. */
   readonly raw?: Carrier;
 }
 
@@ -324,8 +295,8 @@ export function attachedExchange(carrier: object): Exchange | undefined {
 }
 
 /**
- * Returns what `guard` knows about a request. `undefined`: no `guard` runs for this request. `request` is the
- * request of node:http, Express or Fastify, or the context of Hono.
+ * Returns what `guard` knows about a request, or `undefined` without a `guard`. Pass the request of
+ * node:http, Express or Fastify, or the context of Hono.
  */
 export function contextOf<Tx = unknown>(request: object): RequestContext<Tx> | undefined;
 export function contextOf(request: object): RequestContext | undefined {

@@ -22,16 +22,13 @@ export function guard(parts: readonly Part[], environment: PartEnvironment = {})
 }
 
 class ExpressExchange extends NodeExchange {
-  /**
-   * Express knows the route only in middleware of that route. In middleware that runs earlier, this is
-   * `undefined`.
-   */
+  /** Express knows the route only in the middleware of that route. */
   override get route(): string | undefined {
     const { route, baseUrl } = this.native as Request;
     return typeof route?.path === 'string' ? baseUrl + route.path : undefined;
   }
 
-  /** Inside a router, Express removes the router's prefix from `url`. `originalUrl` still has it. */
+  /** Inside a router, Express removes the prefix of the router from `url`. */
   override get url(): string {
     return (this.native as Request).originalUrl;
   }

@@ -15,8 +15,8 @@ export interface FastifyGuardOptions {
   /** The parts (checks such as `rateLimit()`) that run before the handlers. Required. */
   readonly parts: readonly Part[];
   /**
-   * The hook in which the parts (checks such as `rateLimit()`) run. Use `preHandler` for parts that must run after
-   * authentication. Default: `onRequest`.
+   * The hook in which the parts run. Use `preHandler` for parts that need the result of authentication.
+   * Default: `onRequest`.
    */
   readonly at?: 'onRequest' | 'preHandler' | undefined;
   /** The clock for deadlines and delays. Default: the system's. */
@@ -35,7 +35,7 @@ export function guard(
   options: FastifyGuardOptions,
   done: (error?: Error) => void,
 ): void {
-  // The other doors are called with a list of parts. Here, Fastify calls `guard`.
+  // Someone has called `guard` with a list of parts, as in Express. In Fastify, `app.register` calls it.
   if (typeof done !== 'function')
     throw new OptionsError('guard', 'guard([…])', 'app.register(guard, { parts: […] })');
   try {
@@ -49,7 +49,6 @@ export function guard(
 }
 
 function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
-  // Fastify adds these three options to the options of every plugin.
   const { prefix, logLevel, logSerializers, ...ours } = options as FastifyGuardOptions & RegisterOptions;
   const { at, clock = systemClock } = readTable(fields, ours, 'guard.');
   const ordered = orderParts(options.parts);
@@ -99,25 +98,17 @@ function addHooks(app: FastifyInstance, options: FastifyGuardOptions): void {
   }
 }
 
-// Without this symbol, Fastify would apply the hooks only to routes inside of the plugin. The package
-// `fastify-plugin` sets the same symbol.
+// Without this symbol, Fastify would apply the hooks only to routes inside of the plugin.
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('skip-override')] = true;
 (guard as unknown as Record<symbol, unknown>)[Symbol.for('fastify.display-name')] = '@holdfast/server';
 
-/**
- * The name of the property in which a request stores its reply. The `Exchange` can be created later from
- * both.
- */
 const fastPathReply: unique symbol = Symbol('holdfast.fastPathReply');
 
 type Carrier = FastifyRequest & { [fastPathReply]?: FastifyReply | null };
 type Next = (error?: Error) => void;
 type Send = (error: Error | null, payload?: unknown) => void;
 
-/**
- * One object is used for all requests, which saves an allocation per request. A part must not keep it after
- * `tryFastPath` returns.
- */
+/** One object serves all requests, which saves an allocation per request. */
 class FastifyRequestView implements FastPathRequest {
   declare request: FastifyRequest;
 
@@ -158,7 +149,7 @@ class FastifyExchange extends NodeExchange {
     this.reply.header(name, value);
   }
 
-  /** Copies the request body while Fastify's parser reads it, so that the body is not read twice. */
+  /** Copies the body while the parser of Fastify reads it, so that the body is not read twice. */
   recordBody(payload: Readable, bytesMax: number): void {
     const chunks: Uint8Array[] = [];
     this.chunks = chunks;
@@ -170,14 +161,14 @@ class FastifyExchange extends NodeExchange {
       else chunks.length = 0;
     };
     payload.on('data', this.recordChunk);
-    // Adding the listener has started the stream. Pause it until Fastify's parser adds its own listener.
+    // The new listener has started the stream. Pause it until the parser of Fastify listens, too.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { payload, recordChunk, request } = this;
-    // Fastify has no parser for this content type, so the handler will read the stream itself. Buffer the
-    // body now.
+    // Fastify has no parser for this content type, so the handler will read the stream. Buffer the body
+    // first.
     if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
       request.off('data', recordChunk);
       return super.readBody(bytesMax);
@@ -193,8 +184,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   /**
-   * If the handler writes to Node's raw response, calls the reviewers (functions that may replace the
-   * response) when it ends. Other responses are reviewed in the `onSend` hook.
+   * The `onSend` hook does not see what a handler writes to Node's raw response. Such a response is reviewed
+   * at its end.
    */
   override prepare(): void {
     if (!this.hasReviewers) return;
@@ -221,12 +212,11 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(response: PlainResponse): void {
-    // While a stream is being sent, `reply.sent` is still false. So check `headersSent`, too.
+    // While a stream is being sent, `reply.sent` is still false.
     if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
 
-/** The symbol under which Fastify stores the route in a request. It is looked up in the first request. */
 let routeSymbol: symbol | undefined;
 
 interface Routed {
@@ -234,8 +224,8 @@ interface Routed {
 }
 
 /**
- * Returns the template of the route, such as `/users/:id`. Fastify's `routeOptions` is too slow: it creates a
- * new object at each read.
+ * Reads the route by a symbol. Fastify's `routeOptions` is slow, because it creates a new object at each
+ * read.
  */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
@@ -245,10 +235,7 @@ function routeOf(request: FastifyRequest): string | undefined {
   return context ? context.config?.url : request.routeOptions.url;
 }
 
-/**
- * Returns the status and the headers of a response. If the handler returned a `Response` object, Fastify
- * reads it only after its hooks. So this function reads it.
- */
+/** Fastify reads a returned `Response` object only after its hooks, so this function reads it. */
 function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
   const headers = reply.getHeaders() as ResponseHeaders;
   if (!(payload instanceof Response)) return { status: reply.statusCode, headers };

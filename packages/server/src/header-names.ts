@@ -1,10 +1,7 @@
-/** A set of header names in lower case, optimized for lookups in every request. */
+/** A set of header names in lower case, with fast lookups. */
 export class HeaderNames {
   readonly #names: ReadonlySet<string>;
-  /**
-   * `#hasLength[n]` is true if one of the names has n characters. This check excludes most headers without a
-   * hash lookup.
-   */
+  /** `#hasLength[n]` is true if a name has n characters. This excludes most headers without a hash lookup. */
   readonly #hasLength: readonly boolean[];
 
   constructor(...names: readonly string[]) {

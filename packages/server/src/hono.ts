@@ -68,16 +68,12 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Some code reads the body from the raw request instead of Hono's cache, so replace the raw request by
-    // one that can be read.
+    // Other code may read the body from the raw request. So that request is replaced by one that is unread.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
 
-  /**
-   * Calls the next middleware. Resolves with a response only if the deadline passed first and another
-   * response is sent.
-   */
+  /** Calls the next middleware. Resolves with a response only if the deadline passed first. */
   async callNext(next: () => Promise<void>): Promise<Response | undefined> {
     const called = this.hasReviewers ? this.#callReviewed(next) : this.runInContext(next);
     const mayExpire = this.patienceEndsAt < Infinity && !this.idempotent;
@@ -97,8 +93,8 @@ class HonoExchange extends WebExchange {
   }
 
   /**
-   * Adds the headers of the parts after the handler, because Hono loses earlier headers if the handler
-   * returns its own `Response`.
+   * Adds the headers of the parts after the handler. Hono loses earlier headers if the handler returns its
+   * own `Response`.
    */
   #finishNext(): undefined {
     const context = this.#context;
@@ -107,10 +103,7 @@ class HonoExchange extends WebExchange {
     if (finished !== res) context.res = finished;
   }
 
-  /**
-   * With `@hono/node-server`, the exchange ends when the socket has sent the response. So this method does
-   * nothing there.
-   */
+  /** With `@hono/node-server`, the exchange ends only when the socket has sent the response. */
   protected override finished(): void {
     if (!this.#outgoing) super.finished();
   }
@@ -140,8 +133,8 @@ async function readAlready(body: unknown): Promise<RequestBody> {
 }
 
 /**
- * Returns a text that depends only on the fields and files of the form. The multipart boundary, which differs
- * in each request, does not matter.
+ * Returns a text of the fields and files. The raw body would differ in each request, by its multipart
+ * boundary.
  */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {

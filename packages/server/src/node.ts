@@ -18,7 +18,7 @@ export interface NodeGuardOptions {
   /** The clock for deadlines and delays. Default: the system's. */
   readonly clock?: Clock | undefined;
   /**
-   * Called when the handler throws or rejects, or a function in the options of a part does. The client gets a
+   * Called when the handler, or a function in the options of a part, throws or rejects. The client gets a
    * 500. Default: emits a process warning.
    */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
@@ -42,8 +42,8 @@ export function guard(
     const made = attachedExchange(request) as NodeExchange | undefined;
     const exchange = made ?? new NodeExchange(request, response, clock);
     const failed = (error: unknown) => {
-      // A part of the response is already sent. Close the connection, so that the client does not take it for
-      // a complete response.
+      // A part of the response is already sent. The closed connection tells the client that the response is
+      // incomplete.
       if (response.headersSent) response.destroy();
       else sendResponse(response, { status: 500, headers: {}, body: null });
       onError(error, request);
@@ -52,7 +52,7 @@ export function guard(
   };
 }
 
-/** Calls the handler and catches its errors. Otherwise, an error of the handler would end the process. */
+/** Without this catch, an error of the handler would end the process. */
 function call(
   handler: NodeHandler,
   request: IncomingMessage,

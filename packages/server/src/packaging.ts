@@ -12,10 +12,9 @@ import { problem } from './problem.ts';
  */
 export interface PackagingOptions {
   /**
-   * Returns the owner of an Idempotency-Key, for example the authenticated user. Outgoing calls of the
-   * handler then derive their keys from the owner and the key, so that a retry of the client has no second
-   * effect. `undefined`: the key of this request is not used. Default: no key is used, because two clients
-   * may send the same key.
+   * Returns the owner of an Idempotency-Key, for example the authenticated user. The handler's outgoing calls
+   * derive their keys from both, so a retry has no second effect. Default: none, because two clients may send
+   * the same key.
    */
   scope?: ((exchange: Exchange) => string | undefined) | undefined;
 }
@@ -27,9 +26,8 @@ export const packagingFields = {
 const invalid = problem('key-invalid');
 
 /**
- * A part for `guard`, for a service that only forwards requests. Outgoing calls of its handlers make only one
- * attempt, because the client of this service retries. Breakers, limits and timeouts of their policies still
- * apply.
+ * A part for `guard`, for a service that only forwards requests. Outgoing calls make one attempt, because the
+ * client of this service retries.
  */
 export function packaging(options: PackagingOptions = {}): Part {
   const { scope } = readTable(packagingFields, options, 'packaging.');

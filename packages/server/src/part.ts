@@ -3,10 +3,7 @@ import { ClientGoneError, type Exchange } from './exchange.ts';
 import type { NodeExchange } from './node/node-exchange.ts';
 import type { PlainResponse } from './response.ts';
 
-/**
- * The order in which the parts run. The order of the user's list is ignored, because only this order is
- * correct.
- */
+/** The order in which the parts run. The order of the user's list is ignored. */
 const order = [
   'health',
   'deadline',
@@ -26,14 +23,10 @@ export interface Part {
   readonly name: PartName;
   /** The most bytes of the request body that the part reads. `undefined`: it does not read the body. */
   readonly bodyMax?: number | undefined;
-  /**
-   * Checks a request. If it returns `undefined`, the request passes. If it returns a response, this is sent
-   * and the handler is not called.
-   */
+  /** Checks a request. `undefined`: the request passes. A response is sent, and the handler is not called. */
   enter(exchange: Exchange): PlainResponse | undefined | Promise<PlainResponse | undefined>;
   /**
-   * A faster `enter`, without an `Exchange` object. If it returns true, the request passes. If it returns
-   * false, `enter` must be called.
+   * A faster `enter`, without an `Exchange` object. True: the request passes. False: `enter` must be called.
    */
   readonly tryFastPath?: ((request: FastPathRequest) => boolean) | undefined;
 }
@@ -41,10 +34,7 @@ export interface Part {
 /** The properties of a request that are known without an `Exchange` object. */
 export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
-/**
- * Validates and sorts the parts. It copies them to objects without getters, because V8 (Node's JavaScript
- * engine) reads getters slowly.
- */
+/** Validates and sorts the parts. Copies without getters are faster to read. */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
   parts.forEach((part: Part, index) => {
@@ -65,8 +55,8 @@ export function assertHandler(handler: unknown, path: string): void {
 }
 
 /**
- * Runs the parts, beginning at index `from`, and returns the first response of a part. It is synchronous
- * unless a part returns a promise.
+ * Runs the parts from index `from`, and returns the first response. It is synchronous unless a part returns a
+ * promise.
  */
 export function enterAll(
   parts: readonly Part[],
@@ -86,10 +76,6 @@ export function enterAll(
   return undefined;
 }
 
-/**
- * Runs the parts. If all let the request pass, calls `next`. Otherwise, sends the response of the part that
- * refused.
- */
 export function runParts(
   ordered: readonly Part[],
   exchange: NodeExchange,
@@ -108,8 +94,7 @@ export function runParts(
     entered.then(
       (response) => handOver(exchange, response, next, failed),
       (error: unknown) => {
-        // The client disconnected while its body was read. That is not an error of the server, so do not
-        // report it.
+        // The client disconnected while its body was read, which is no error of the server.
         if (!(error instanceof ClientGoneError)) failed(error);
       },
     );

@@ -54,15 +54,15 @@ export function problem(
 }
 
 /**
- * Returns the value of `Retry-After` in seconds: `waitMs`, at most `capMs`, plus a random part of up to 50 %.
- * So not all clients retry at the same time.
+ * Returns the value of `Retry-After` in seconds: `waitMs`, at most `capMs`, plus up to 50 %. The random part
+ * keeps clients from retrying together.
  */
 export function retryAfterHeader(waitMs: number, random: Random, capMs = 3_600_000): string {
   const seconds = Math.max(1, Math.min(waitMs, capMs) / 1000);
   return String(Math.ceil(seconds * (1 + random() / 2)));
 }
 
-/** The responses of `noCapacity`. They are created only once, because a refusal must be cheap. */
+/** Created only once, because a refusal must be cheap. */
 const capacityProblems: readonly PlainResponse[] = ['1', '2', '3'].map((seconds) =>
   problem('temporary-reduced-capacity', { 'retry-after': seconds }),
 );
@@ -72,8 +72,5 @@ export function noCapacity(random: Random): PlainResponse {
   return capacityProblems[Math.floor(random() * capacityProblems.length)]!;
 }
 
-/**
- * A placeholder for the response to a disconnected client. It reaches no client. nginx logs the status 499 in
- * this case.
- */
+/** A placeholder that reaches no client. nginx logs the status 499 for a client that disconnected. */
 export const clientClosedRequest: PlainResponse = { status: 499, headers: {}, body: null };

@@ -1,4 +1,4 @@
-/** Headers by their lower-case names. Fastify's `reply.headers()` and Node's `writeHead` accept this type. */
+/** Headers by their lower-case names, as Fastify's `reply.headers()` and Node's `writeHead` accept them. */
 export type ResponseHeaders = Readonly<Record<string, string | string[]>>;
 
 /** A whole response as plain data. */
@@ -16,7 +16,6 @@ export interface HandlerResponse {
   readonly body: string | Uint8Array | undefined;
 }
 
-/** Returns the value of a header. Several values are joined with a comma. */
 export function headerOf(headers: ResponseHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' || value === undefined ? value : value.join(', ');
@@ -28,7 +27,7 @@ export function toResponse({ status, headers, body }: PlainResponse): Response {
   for (const [name, value] of Object.entries(headers)) {
     for (const each of typeof value === 'string' ? [value] : value) all.append(name, each);
   }
-  // The constructor of `Response` throws if a response with one of these statuses has a body.
+  // `Response` throws if a response with one of these statuses has a body.
   const bodiless = status === 204 || status === 205 || status === 304;
   return new Response(bodiless ? null : (body as BodyInit | null), { status, headers: all });
 }

@@ -19,7 +19,7 @@ export interface WebRequestInfo {
   readonly native?: unknown;
 }
 
-/** A handler of a request. It can read the body of `request`, even if a part has already read the body. */
+/** A handler of a request. It can read the body of `request`, even after a part has read it. */
 export type WebHandler<Tx = unknown> = (
   request: Request,
   context: RequestContext<Tx>,
@@ -64,9 +64,7 @@ export class WebExchange extends Exchange {
   readonly peer: string;
   readonly route: string | undefined;
   status = 0;
-  /**
-   * If the deadline passes before the handler responds, this promise resolves with the response that is sent.
-   */
+  /** Resolves with the response that is sent if the deadline passes before the handler responds. */
   readonly insteadOfHandler: Promise<Response>;
   #answerInstead!: (response: Response) => void;
   #added: [name: string, value: string][] | undefined;
@@ -112,8 +110,8 @@ export class WebExchange extends Exchange {
   }
 
   headerLines(name: string): readonly string[] {
-    // `Headers` joins several lines with a comma. An idempotency key contains no comma, so two keys are
-    // detected nevertheless.
+    // `Headers` joins several lines with a comma. Two idempotency keys are still detected, because a key
+    // contains no comma.
     const value = this.request.headers.get(name);
     return value === null ? [] : [value];
   }
@@ -143,7 +141,6 @@ export class WebExchange extends Exchange {
     return Buffer.concat(chunks, length);
   }
 
-  /** Calls the handler, and then the reviewers (functions that may replace its response). */
   async callHandler(next: () => Response | Promise<Response>): Promise<Response> {
     let response: Response;
     try {
@@ -162,8 +159,7 @@ export class WebExchange extends Exchange {
     const { status } = response;
     const headers = Object.fromEntries(response.headers);
     const captured = capture(response, this.reviewedBodyMax).catch(async (error) => {
-      // The handler has run, but the body of its response cannot be read. Call the reviewers without the
-      // body.
+      // The body cannot be read, so the reviewers are called without it.
       await this.callReviewers({ status, headers, body: undefined });
       throw error;
     });
@@ -172,10 +168,7 @@ export class WebExchange extends Exchange {
     return instead ? toResponse(instead) : rest;
   }
 
-  /**
-   * Adds the headers that the parts have set, and ends the exchange. It does not wait until a streamed body
-   * is sent.
-   */
+  /** Adds the headers that the parts have set, and ends the exchange. A streamed body may not be sent yet. */
   finish(response: Response): Response {
     const finished = this.#added ? withHeaders(response, this.#added) : response;
     this.status = response.status;
@@ -185,8 +178,7 @@ export class WebExchange extends Exchange {
   }
 
   /**
-   * Called when the handler is not started. If the deadline has passed, it returns the response that was sent
-   * then.
+   * Called when the handler is not started. After the deadline, it returns the response that was sent then.
    */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;
@@ -222,8 +214,8 @@ function withHeaders(response: Response, added: readonly [name: string, value: s
 }
 
 /**
- * Reads the body of a response. `body` is `undefined` if it is a stream of events or longer than `bytesMax`.
- * `rest` is a response that still has the whole body.
+ * Reads the body of a response. `body` is `undefined` for a stream of events or a long body; `rest` still has
+ * all of it.
  */
 async function capture(
   response: Response,

@@ -18,8 +18,8 @@ export interface GracefulShutdownOptions {
    */
   health?: HealthPart | undefined;
   /**
-   * How long new requests are still accepted after the shutdown has begun. In this time, load balancers
-   * notice that `/readyz` fails. Default: `5s`.
+   * How long new requests are still accepted after the shutdown began. Meanwhile, load balancers notice that
+   * `/readyz` fails. Default: `5s`.
    */
   drainDelay?: Duration | undefined;
   /**
@@ -29,11 +29,11 @@ export interface GracefulShutdownOptions {
   patience?: Duration | undefined;
   /** The signals (sent to the process) that begin the shutdown. Default: `SIGTERM`, `SIGINT`. */
   signals?: NodeJS.Signals | readonly NodeJS.Signals[] | undefined;
-  /** Called when the shutdown begins. If it returns a promise, the shutdown waits for it. Default: none. */
+  /** Called when the shutdown begins. The shutdown waits for a returned promise. Default: none. */
   before?: (() => unknown) | undefined;
   /**
-   * Called when the server is closed, for example to close stores. If it returns a promise, the shutdown
-   * waits for it. Default: none.
+   * Called when the server is closed, for example to close stores. The shutdown waits for a returned promise.
+   * Default: none.
    */
   after?: (() => unknown) | undefined;
   /**
@@ -66,7 +66,7 @@ export interface GracefulShutdown {
 /** The servers that `gracefulShutdown` can shut down. */
 export type ShutdownServer = Server | Http2Server | Http2SecureServer;
 
-/** An application that owns its server and has hooks of its own, such as a Fastify app. */
+/** An application that owns its server, such as a Fastify app. */
 export interface ShutdownApp {
   readonly server: ShutdownServer;
   /** Called when the server is closed. In Fastify, it runs the `onClose` hooks. */
@@ -74,9 +74,9 @@ export interface ShutdownApp {
 }
 
 /**
- * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`, so that load
- * balancers choose other servers. Then running requests get at most `patience` to finish. A second signal ends the
- * process at once. Give a Fastify app itself, so that its `onClose` hooks run.
+ * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`. Then running
+ * requests get at most `patience` to finish. A second signal ends the process at once. Pass a Fastify app
+ * itself, so that its `onClose` hooks run.
  */
 export function gracefulShutdown(
   serverOrApp: ShutdownServer | ShutdownApp,
@@ -87,8 +87,7 @@ export function gracefulShutdown(
   const { clock = systemClock } = readTable({ clock: clockField }, environment, 'gracefulShutdown.');
   const app = 'server' in Object(serverOrApp) ? (serverOrApp as ShutdownApp) : undefined;
   const given = assertServer(app ? app.server : serverOrApp);
-  // The servers of HTTP/2 emit the same events, but have no `closeIdleConnections` and `closeAllConnections`.
-  // Their sessions are closed instead.
+  // Servers of HTTP/2 do not have these two methods. Their sessions are closed instead.
   const server = given as Server & Partial<Pick<Server, 'closeIdleConnections' | 'closeAllConnections'>>;
   const controller = new AbortController();
   let ending: Promise<number> | undefined;
@@ -99,9 +98,8 @@ export function gracefulShutdown(
   let turn = 0;
 
   /**
-   * Connections that were opened after the shutdown began. Their responses get no `connection: close` header
-   * while the server listens. Otherwise, clients would open new connections all the time, also at the moment
-   * when the server stops listening.
+   * Connections that were opened during the shutdown. They stay open while the server listens; otherwise
+   * clients would reconnect all the time.
    */
   const openedInDrain = new WeakSet<Socket>();
   const connected = (socket: Socket) => {
@@ -135,9 +133,8 @@ export function gracefulShutdown(
   );
 
   /**
-   * Stops listening after a short iteration of the event loop in which no connection arrived. Connections
-   * that are not accepted yet are reset by the operating system, and more of them may arrive in a long
-   * iteration.
+   * Waits for a short iteration of the event loop without a new connection, and then stops listening.
+   * Otherwise the operating system would reset connections that are not accepted yet.
    */
   async function stopListening(): Promise<{ closed: Promise<void> }> {
     const startedAt = clock.now();
@@ -148,13 +145,12 @@ export function gracefulShutdown(
       await new Promise<void>(later);
       tookMs = clock.now() - endsAt;
       endsAt += tookMs;
-      // A busy server may never have a short iteration. So the accepted length grows with the time waited.
+      // A busy server may never have a short iteration. So the accepted duration grows with the time waited.
     } while (
       (lastConnectedIn === turn || tookMs > (endsAt - startedAt) / 1000) &&
       endsAt - startedAt < settleMaxMs
     );
-    // Call `close` of `net.Server`, because `close` of an HTTP server would also close connections on which a
-    // request is just arriving.
+    // `close` of an HTTP server would also close connections on which a request is just arriving.
     return { closed: new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve())) };
   }
 
@@ -166,16 +162,14 @@ export function gracefulShutdown(
     await sleep(clock, settings.drainDelay);
     const { closed } = await stopListening();
     for (const response of running) announceClose(response);
-    // An HTTP/2 client can finish its running requests on a closing session. For new requests, it opens a
-    // session to another server.
+    // An HTTP/2 client can finish its running requests on a closing session.
     for (const session of sessions) session.close();
     if (!isHttp1) server.closeIdleConnections?.();
     const closing = closeQuiet(clock, quiet);
     await withTimeout(clock, settings.patience, closed);
     closing.clear();
     const cutOff = running.size;
-    // Ends the server's internal timers. The next two lines close the remaining connections, also upgraded
-    // ones such as WebSockets.
+    // Ends internal timers. Then the remaining connections are closed, also upgraded ones such as WebSockets.
     server.close();
     server.closeAllConnections?.();
     for (const socket of sockets) socket.destroy();
@@ -219,8 +213,7 @@ export function gracefulShutdown(
 }
 
 /**
- * Signals within this time (ms) are one signal. Ctrl-C under `npm start` sends two: the terminal sends one, and
- * npm passes its own on.
+ * Signals within this time (ms) count as one. After Ctrl-C, the terminal and `npm start` both send a signal.
  */
 const sameSignalMs = 200;
 
@@ -231,13 +224,10 @@ function assertServer(given: unknown): ShutdownServer {
   throw new OptionsError('gracefulShutdown.server', shown, expected);
 }
 
-/** If new connections arrive all the time, the server stops listening after this time (ms) nevertheless. */
+/** The server stops listening after this time (ms), even if new connections keep arriving. */
 const settleMaxMs = 1000;
 
-/**
- * Asks the client to send no other request on this connection. HTTP/2 forbids this header, so HTTP/2 sessions
- * are closed instead.
- */
+/** Asks the client to send no other request on this connection. HTTP/2 forbids this header. */
 function announceClose(response: ServerResponse | Http2ServerResponse): void {
   if (!('stream' in response) && !response.headersSent) response.setHeader('connection', 'close');
 }

@@ -21,10 +21,7 @@ import { LocalLimits } from '../rate-limit/local-limits.ts';
 import type { PlainResponse } from '../response.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/**
- * Another system that the service needs, such as a database. If it fails and is critical, the service is not
- * ready.
- */
+/** Another system that the service needs, such as a database. */
 export interface Dependency {
   /**
    * A function that throws or returns false if the dependency does not work. Needed if there is no `policy`.
@@ -37,13 +34,13 @@ export interface Dependency {
    */
   readonly policy?: string | undefined;
   /**
-   * Whether the service is not ready while this dependency fails. False: a failure only causes a warning.
+   * Whether the service is not ready while this dependency fails. False: a failure is only a warning.
    * Default: `true`.
    */
   readonly critical?: boolean | undefined;
 }
 
-/** `warn`: a dependency that is not critical has failed, or a breaker of its policy is not closed. */
+/** `warn`: a dependency that is not critical has failed, or a breaker is not closed. */
 export type HealthStatus = 'pass' | 'warn' | 'fail';
 
 /** The result of the last check of a dependency. */
@@ -62,10 +59,7 @@ const dependencyFields = {
   critical: flag(),
 };
 
-/**
- * Reads the dependencies. A dependency without `check` and without `policy` would always pass, so it is
- * rejected.
- */
+/** A dependency without `check` and without `policy` would always pass, so it is rejected. */
 const dependenciesField: Field<Readonly<Record<string, Dependency>>, Readonly<Record<string, Dependency>>> = {
   kind: 'dependencies by name',
   read(value, path) {
@@ -109,8 +103,8 @@ export interface HealthOptions {
   /** The most requests from one client address to these paths. Default: `20/s`. */
   rate?: Rate | undefined;
   /**
-   * The proxies in front of this server. The `X-Forwarded-For` header is used to find a client's address only
-   * if one of them sent the request. Default: none.
+   * The proxies in front of this server. Only their `X-Forwarded-For` header is used to find a client's
+   * address. Default: none.
    */
   proxies?: Peers | undefined;
 }
@@ -130,8 +124,8 @@ export const healthFields = {
 } satisfies FieldsOf<HealthOptions>;
 
 /**
- * Responds to health probes (`/livez`, `/readyz`, `/health`). It is the first part, so other parts never
- * limit or refuse probes.
+ * Responds to health probes (`/livez`, `/readyz`, `/health`). It runs first, so no other part refuses a
+ * probe.
  */
 export interface HealthPart extends Part {
   /** Call it when the service has started. If the option `started` is false, `/readyz` fails until then. */
@@ -147,7 +141,7 @@ export interface HealthPart extends Part {
 }
 
 /**
- * A part for `guard` that responds to `/livez`, `/readyz` and `/health`. The number of these requests is
+ * A part for `guard` that responds to `/livez`, `/readyz` and `/health`. The rate of these requests is
  * limited for each client address.
  */
 export function health(options: HealthOptions = {}, environment: PartEnvironment = {}): HealthPart {
@@ -204,8 +198,7 @@ export function health(options: HealthOptions = {}, environment: PartEnvironment
   }
 
   /**
-   * Checks all dependencies, at most once in the time `every`. So health requests cannot overload the
-   * dependencies.
+   * Dependencies are checked at most once in the time `every`, so that health requests cannot overload them.
    */
   function checkAll(): Promise<Readonly<Record<string, DependencyHealth>>> {
     const now = clock.now();

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
 /**
- * A connection is closed when it has had no request for this time (ms). It is not closed at once, because the
- * client may have sent a request that has not arrived yet.
+ * A connection is closed after this time (ms) without a request. A request that was sent may not have arrived
+ * yet.
  */
 const quietMs = 500;
 
@@ -10,13 +10,11 @@ interface Connection {
   running: number;
   quietSince: number;
   /**
-   * `bytesRead` of the socket when it was opened or its last request ended. If `bytesRead` is larger, a new
-   * request (or another protocol) has begun.
+   * `bytesRead` of the socket when its last request ended. If `bytesRead` is larger, a new request has begun.
    */
   bytesBefore: number;
 }
 
-/** The connections of an HTTP/1 server, and since when each of them has had no request. */
 export class QuietConnections {
   readonly #connections = new Map<Socket, Connection>();
   readonly #now: () => number;
@@ -43,10 +41,7 @@ export class QuietConnections {
     connection.bytesBefore = socket.bytesRead;
   }
 
-  /**
-   * Closes the connections that have had no request for `quietMs`. Returns after how many ms it should be
-   * called again.
-   */
+  /** Closes the connections without a request for `quietMs`. Returns after how many ms to call it again. */
   close(): number {
     let nextInMs = quietMs;
     for (const [socket, { running, quietSince, bytesBefore }] of this.#connections) {

@@ -7,8 +7,8 @@ import { decryptRecord, encryptRecord, type RecordEncryption } from './record-en
 import { encodeResponse } from './response-record.ts';
 
 /**
- * The lock of the idempotency key was lost, so another request may run with the same key. The handler should
- * roll back the effects of this request.
+ * The lock of the idempotency key was lost, so another request may run with this key. The handler should roll
+ * back its effects.
  */
 export class LeaseLostError extends HoldfastError {
   constructor() {
@@ -21,25 +21,24 @@ export interface IdempotentRequest<Tx = unknown> {
   /** The key as the client sent it. */
   readonly key: string;
   /**
-   * How many requests were started with this key, from 1. If it is above 1, the outcome of an earlier request
-   * is unknown.
+   * How many requests were started with this key, from 1. Above 1, the outcome of an earlier request is
+   * unknown.
    */
   readonly attempt: number;
   /**
    * Runs `effect` and records its response in one database transaction. The handler must send the response
-   * with which the returned promise resolves.
+   * that the promise resolves with.
    */
   commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse>;
   /**
-   * Runs a step of the handler once per key. If an earlier request with this key completed the step, its
-   * recorded result (as JSON) is returned instead.
+   * Runs a step of the handler once per key. If an earlier request completed the step, its recorded result
+   * (as JSON) is returned.
    */
   phase<T>(name: string, step: () => Promise<T>): Promise<T>;
   /** Like `phase`, but the effect of the step and its result are stored in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
   /**
-   * Call it when the handler has changed nothing. If the request then fails, the key is unlocked, and the
-   * client may send the request again.
+   * Call it when the handler has changed nothing. If the request then fails, its key is unlocked for a retry.
    */
   nothingDone(): void;
 }
@@ -48,7 +47,7 @@ export interface HeldKeySettings {
   readonly encryption: RecordEncryption | undefined;
   readonly leaseMs: number;
   readonly keepMs: number;
-  /** While a handler runs, the lock of its key is extended for at most this time. */
+  /** The longest time that a running handler keeps its key locked. */
   readonly heldMaxMs: number;
   readonly mayReexecute: boolean;
   readonly alsoReplayed: readonly string[];
@@ -138,7 +137,6 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     this.#timer.clear();
   }
 
-  /** Extends the lease (time limit) of the lock. A timer calls it after each third of the lease. */
   #extendLease(now: number): void {
     const { leaseMs } = this.#settings;
     if (now >= this.#extendsUntil) return;
@@ -167,8 +165,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Another request runs this phase. So this request has lost its lease, and the other one has taken over
-    // the key.
+    // Another request runs this phase, so it has taken over the key.
     throw new LeaseLostError();
   }
 
@@ -178,8 +175,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     toRecord: (made: T) => Payload,
   ): Promise<void> {
     const { keepMs } = this.#settings;
-    // This function is synchronous if `effect` is synchronous, because SQLite has only synchronous
-    // transactions.
+    // This function is synchronous if `effect` is, because SQLite has only synchronous transactions.
     const commit = (tx: Tx) => {
       const made = effect(tx);
       return made instanceof Promise ? made.then(toRecord) : toRecord(made);

@@ -29,8 +29,8 @@ export interface IdempotencyOptions {
   /** The store of keys and responses, for example the `ledger` of `openPostgres`. Required. */
   ledger: Ledger<never>;
   /**
-   * Returns the owner of the key, for example the authenticated user. If it returns `undefined`, the request
-   * is refused with 403. `'public'`: all clients share one set of keys. Required.
+   * Returns the owner of the key, for example the authenticated user. `undefined`: the request is refused
+   * with 403. `'public'`: all clients share one set of keys. Required.
    */
   scope: ((exchange: Exchange) => string | undefined) | 'public';
   /** Whether a request without a key is refused. Default: `true`. */
@@ -43,13 +43,13 @@ export interface IdempotencyOptions {
    */
   wait?: Duration | undefined;
   /**
-   * What to do if the process died while it handled an earlier request with the same key. `tell`: respond
-   * that the outcome is unknown. `reexecute`: execute the request again. Default: `tell`.
+   * What to do if the process died while it handled an earlier request with this key. `tell`: respond that
+   * the outcome is unknown. `reexecute`: execute the request again. Default: `tell`.
    */
   whenLost?: 'tell' | 'reexecute' | undefined;
   /**
-   * True: you promise that handlers change data only in `commit`. Then a request is executed again if the
-   * process died while handling it. Default: `false`.
+   * True: you promise that handlers change data only in `commit`. If the process dies during a request, a
+   * retry is then executed. Default: `false`.
    */
   transactional?: boolean | undefined;
   /**
@@ -62,8 +62,8 @@ export interface IdempotencyOptions {
   /** How long keys and responses are kept. Default: `24h`. */
   keep?: Duration | undefined;
   /**
-   * The most keys that one scope may have. It keeps one caller from filling the store. With `scope: 'public'`,
-   * all callers share one scope, so its limit is higher. Default: `10000`, or `1000000` with `'public'`.
+   * The most keys of one scope, so that one caller cannot fill the store. With `'public'`, all callers share
+   * one scope. Default: `10000`, or `1000000` with `'public'`.
    */
   liveMax?: number | undefined;
   /** The most bytes of a request body. Default: `1048576` (1 MiB). */
@@ -105,7 +105,7 @@ export interface IdempotencyPart extends Part {
   readonly counts: IdempotencyCounts;
   /**
    * Deletes all keys and recorded responses of a scope, and resolves with their number. Keys of running
-   * requests are not deleted.
+   * requests stay.
    */
   purge(scope: string): Promise<number>;
 }
@@ -114,24 +114,19 @@ export interface IdempotencyPart extends Part {
 export interface IdempotencyCounts {
   executed: number;
   replayed: number;
-  /** Requests that were refused because of their key, for example because it was missing, invalid or in use. */
+  /** Requests that were refused because of their key, for example a missing or invalid one. */
   refused: number;
   /** Requests that were refused because the store of idempotency keys was unavailable. */
   failedClosed: number;
-  /**
-   * Requests whose response could not be recorded. Later requests with the same key do not get this response.
-   */
+  /** Requests whose response could not be recorded. A retry does not get this response. */
   unrecorded: number;
 }
 
-/**
- * Handlers send these statuses before they change anything. So the response is not recorded, and the key can
- * be used again.
- */
+/** Handlers send these statuses before they change anything, so the key can be used again. */
 const effectlessStatuses = new Set([401, 403, 408, 409, 425, 429]);
 
 const liveMaxOfCaller = 10_000;
-/** For scope `public`, in which all callers share their keys. Strangers name keys, so there must be a bound. */
+/** For scope `public`: unknown clients choose the keys, so their number must have a limit. */
 const liveMaxOfPublic = 1_000_000;
 const scopeLengthMax = 128;
 const pollMs = [50, 250] as const;
@@ -155,7 +150,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   const { scope: scopeOf, keep: keepMs, lease: leaseMs, bodyMax, responseMax, timeout: timeoutMs } = settings;
   const ledger = assertLedger(settings.ledger);
   assertScope(scopeOf);
-  // A limit for all callers together would be an outage: the keys of a day are kept, however many callers there are.
+  // All callers share the scope `public`, so it needs a higher limit than a single caller.
   const liveMax = settings.liveMax ?? (scopeOf === 'public' ? liveMaxOfPublic : liveMaxOfCaller);
   const mayReexecute = settings.transactional || settings.whenLost === 'reexecute';
   const alsoReplayed = settings.replay.map((name) => assertReplayable(name.toLowerCase()));
@@ -179,7 +174,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     batching,
     clock,
     (begun) => {
-      // The store locked the key after the timeout. The client has already got a 503, so unlock the key.
+      // The key was locked after the timeout. The client has already got a 503.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );
@@ -190,7 +185,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   );
   const releases = new BatchingStore<Hold, boolean>((holds) => ledger.release(holds), batching, clock);
 
-  /** Submits `item` repeatedly, until the store accepts it or the duration of a lease has passed. */
+  /** Repeats `submit` until the store accepts the item, for at most the duration of a lease. */
   async function settleLater<Item, Result>(store: BatchingStore<Item, Result>, item: Item): Promise<void> {
     const until = clock.now() + leaseMs;
     while ((await store.submit(item)) === undefined) {
@@ -202,11 +197,10 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     }
   }
 
-  /** Unlocks a key whose handler was not started. */
   function freeUnusedKey({ hold, attempt }: Begun & { kind: 'acquired' }): void {
     if (attempt === 1) settleLater(releases, hold);
-    // An earlier request may have had an effect, so the store must keep the count of attempts. Do not release
-    // the key: shorten its lease to 1 ms, which also unlocks it.
+    // An earlier request may have had an effect, so the count of attempts must stay. A lease of 1 ms unlocks
+    // the key without deleting it.
     else ledger.extend([hold], 1).catch(() => {});
   }
 
@@ -231,8 +225,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     if (settled === undefined) settleLater(completions, completion);
     if (settled === undefined || settled.took) return undefined;
     counts.unrecorded++;
-    // The lease was lost. If another request may run the handler again, the client gets a 409 and can retry.
-    // Otherwise, it gets this response.
+    // The lease was lost. With `mayReexecute`, another request may run the handler again, so the client must
+    // retry.
     return mayReexecute ? inProgress : undefined;
   }
 
@@ -245,8 +239,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     counts.executed++;
     const held = new HeldKey(key, claim, begun, ledger, exchange, heldKeySettings);
     exchange.idempotent = held;
-    // Two tenants may send the same plain key, and called services could not distinguish them. So outgoing
-    // calls use the hashed key, which includes the tenant.
+    // Two tenants may send the same key. The hashed key includes the tenant, so called services can
+    // distinguish them.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
     exchange.addReviewer(responseMax, (response) => settle(held, response));
@@ -277,8 +271,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   }
 
   /**
-   * Called while another request with the same key runs. It polls the store until that request ends, for at
-   * most `wait` and not beyond the client's deadline.
+   * Polls the store until the other request with this key ends. It waits for at most `wait`, and not beyond
+   * the client's deadline.
    */
   async function waitForOther(exchange: Exchange, claim: Claim, running: Begun): Promise<Begun | undefined> {
     const waiting = waiters.get(claim.key) ?? 0;
@@ -334,7 +328,6 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
         };
         return begin(exchange, read.key, claim);
       };
-      // The client has disconnected, so reading its body would never end.
       if (exchange.isAbandoned) return clientClosedRequest;
       const body = exchange.readBody(bodyMax);
       return body instanceof Promise ? body.then(claimKey) : claimKey(body);

@@ -2,8 +2,8 @@ import type { Payload } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
 /**
- * Encrypts recorded responses, for instance with AES-GCM. Both functions are synchronous, because a database
- * transaction may be synchronous. `scope` is the owner of the record.
+ * Encrypts recorded responses, for example with AES-GCM. Both functions are synchronous, because transactions
+ * of SQLite are. `scope` is the owner of the record.
  */
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;

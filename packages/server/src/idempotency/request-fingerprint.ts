@@ -1,10 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/**
- * Returns a hash of the method, path, sorted query, content type and body. Requests with equal hashes count
- * as the same request.
- */
+/** Requests with equal hashes count as the same request, so the query is sorted. */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');
@@ -20,10 +17,7 @@ function sorted(query: string): string {
   return query.includes('&') ? query.split('&').sort().join('&') : query;
 }
 
-/**
- * Returns the name of an idempotency key in the store. It is a hash of scope, method, route and key, so keys
- * of different scopes never collide and the client's key stays secret.
- */
+/** Returns the name of an idempotency key in the store. A hash keeps the client's key secret. */
 export function storeKey(scope: string, exchange: Exchange, key: string): string {
   const route = exchange.route ?? exchange.path;
   return hash('sha256', `${scope.length}:${scope}\n${exchange.method} ${route}\n${key}`, 'base64url');

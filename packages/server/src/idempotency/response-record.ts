@@ -1,10 +1,7 @@
 import type { Payload } from '@holdfast/contracts';
 import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
-/**
- * Only these headers are recorded and sent again. Other headers, such as cookies, were meant for the first
- * client.
- */
+/** Only these headers are recorded. Others, such as cookies, were meant for the first client. */
 const replayed = [
   'content-type',
   'content-language',

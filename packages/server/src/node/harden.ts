@@ -12,8 +12,8 @@ export const hardenedServer: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  // This is longer than the idle timeout of usual load balancers. So the load balancer closes the connection
-  // first, and no request is lost.
+  // The usual idle timeout of load balancers is shorter, so they close the connection first and no request is
+  // lost.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
 };
@@ -62,11 +62,10 @@ export function harden(server: Server, options: HardenOptions = {}): void {
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // If a client stops reading, its response stays in memory. So its connection is closed after this idle
+    // If a client stops reading, its response stays in memory. So the connection is closed after this idle
     // time.
     socket.setTimeout(settings.writeIdle);
-    // If the whole request was read and no byte waits to be sent, the handler is slow, not the client. Then
-    // the connection stays open.
+    // If the request has arrived and no byte waits to be sent, the handler is slow. The connection stays open.
     response.on('timeout', () => {
       if (!request.complete || response.writableLength > 0) socket.destroy();
     });

@@ -19,26 +19,22 @@ type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
  */
 export function sendResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
   const all: OutgoingHttpHeaders = { ...(headers as OutgoingHttpHeaders) };
-  // A response with status 204 has no content-length. The response to HEAD keeps the content-length of the
-  // GET response, if it is given.
+  // The response to HEAD keeps a given content-length, which is the length of the GET response.
   const hasLength = response.req.method === 'HEAD' && all['content-length'] !== undefined;
   if (body !== null && status !== 204 && !hasLength) all['content-length'] = Buffer.byteLength(body);
   response.writeHead(status, all);
   response.end(body ?? undefined);
 }
 
-/**
- * Sends `instead`. Headers that describe the body of the handler's response, such as `content-type`, are
- * removed first.
- */
+/** Sends `instead`, without the headers of the handler that describe another body. */
 export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
   for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
   sendResponse(response, instead);
 }
 
 /**
- * Delays a response until `review` has checked it. If the response is a stream or its body is longer than
- * `bytesMax`, `review` gets it without the body. Returns a function that discards the delayed response.
+ * Holds a response back until `review` has checked it. A stream, or a body longer than `bytesMax`, is not
+ * shown to `review`. The returned function discards the response.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -61,14 +57,13 @@ export function holdResponse(
   let ended = false;
   let isReviewed = false;
   let state: 'held' | 'released' | 'replaced' = 'held';
-  /** The arguments of `write` and `end` calls whose callbacks must be called after the review. */
   const pendingCallbacks: unknown[][] = [];
 
   const holding = {
     writeHead(...args: [number, ...unknown[]]) {
       if (state !== 'held') return state === 'released' ? original.writeHead(...args) : response;
       if (head) return response;
-      // Validate the headers now, so that an invalid header throws in the handler and not later.
+      // An invalid header must throw here, in the handler, and not later.
       for (const [name, value] of Object.entries(headersOf(response, args))) {
         validateHeaderName(name);
         validateHeaderValue(name, value as string);
@@ -82,7 +77,7 @@ export function holdResponse(
     },
     write(...args: unknown[]) {
       if (state === 'released') return original.write(...args);
-      // Call the callback now, before the bytes are sent. Otherwise, a handler that waits for it would wait
+      // Call the callback before the bytes are sent. Otherwise, a handler that waits for it would wait
       // forever.
       const isDiscarded = state === 'replaced' || ended;
       if (isDiscarded || !isReviewed) callCallback(args);
@@ -104,7 +99,7 @@ export function holdResponse(
       }
       return response;
     },
-    // After `review` was called with the headers, they must not change.
+    // `review` has seen the headers, so they must not change.
     setHeader: (...args: Parameters<typeof original.setHeader>) =>
       state === 'held' && isReviewed ? response : original.setHeader(...args),
     appendHeader: (...args: Parameters<typeof original.appendHeader>) =>
@@ -113,20 +108,16 @@ export function holdResponse(
       if (state !== 'held' || !isReviewed) original.removeHeader(name);
     },
     destroy(error?: Error) {
-      // The handler destroys its response, so `review` gets only the status and the headers.
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // Ignore errors: `review` may fail to record the result of an idempotency key. Then the lease of the
-        // key ends later, as after a crash.
+        // If the outcome of an idempotency key is not recorded, its lease ends later, as after a crash.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);
     },
   };
 
-  /**
-   * Restores the original methods. If other middleware has replaced a method since then, that method stays.
-   */
+  /** A method that other middleware has replaced meanwhile stays. */
   function release(): void {
     state = 'released';
     const now = response as unknown as Record<string, unknown>;
@@ -152,7 +143,7 @@ export function holdResponse(
     isReviewed = true;
     const body = !whole ? undefined : chunks.length === 1 ? chunks[0] : joined(chunks);
     const reviewed = { ...handlerHead(), body };
-    // HTTP/2 has no status message, and Node emits a warning when `statusMessage` is read.
+    // HTTP/2 has no status message, and Node warns when `statusMessage` is read.
     const message = (response as MaybeHttp2).stream ? {} : { statusMessage: response.statusMessage };
     review(reviewed)
       .then((instead) => {
@@ -175,7 +166,7 @@ export function holdResponse(
   function send(): void {
     release();
     if (head) original.writeHead(...head);
-    // A response with at most one chunk is sent with one `end` call, so that Node adds a `content-length`.
+    // With a single `end` call, Node adds a `content-length`.
     if (ended && chunks.length <= 1) original.end(chunks[0]);
     else {
       for (const chunk of chunks) original.write(chunk);
@@ -194,7 +185,7 @@ export function holdResponse(
   }
 
   Object.assign(response, holding);
-  // From the first write until `end`, `headersSent` is true. So an error handler does not start a second
+  // Between the first write and `end`, `headersSent` is true. So an error handler does not start a second
   // response.
   Object.defineProperty(response, 'headersSent', {
     configurable: true,
@@ -203,10 +194,6 @@ export function holdResponse(
   return discard;
 }
 
-/**
- * Makes the response ignore all further writes of the handler, because another response was sent to the
- * client.
- */
 export function discardWrites(response: ServerResponse): void {
   const silent = () => response;
   Object.assign(response, {
@@ -232,8 +219,8 @@ function callCallback(args: readonly unknown[]): void {
 }
 
 /**
- * Reads the whole request body, and puts it back into the stream so that the handler can read it. Resolves
- * with `undefined` if the body is longer than `bytesMax`.
+ * Reads the whole request body and puts it back for the handler. Resolves with `undefined` if it is longer
+ * than `bytesMax`.
  */
 export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
@@ -247,7 +234,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
     const finish = () => {
       stop();
       const body = length > bytesMax ? undefined : Buffer.concat(chunks, length);
-      // `unshift` fails after the `end` event, so it must run in the same tick as the last read.
+      // `unshift` fails after the `end` event, so it runs in the same tick as the last read.
       if (body && length > 0) request.unshift(body);
       resolve(body);
     };
@@ -260,7 +247,7 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
       }
       if (hasArrived(request) || length > bytesMax) finish();
     };
-    // In the next tick, Node has parsed all bytes that have arrived. So a short body is complete then.
+    // In the next tick, Node has parsed all received bytes, so a short body is complete.
     process.nextTick(() => {
       if (isEmpty(request)) resolve(new Uint8Array());
       else request.on('readable', read).on('end', end).on('error', gone).on('close', gone);
@@ -268,18 +255,12 @@ export function bufferBody(request: IncomingMessage, bytesMax: number): Promise<
   });
 }
 
-/**
- * True: the body is empty. It must not be read then, because the `end` event would come before the handler
- * listens for it.
- */
+/** An empty body must not be read: the `end` event would come before the handler listens for it. */
 function isEmpty(request: IncomingMessage): boolean {
   return request.readableLength === 0 && hasArrived(request);
 }
 
-/**
- * True: the whole body has arrived. HTTP/2 needs its own check, because its `complete` is also true after the
- * client aborted.
- */
+/** In HTTP/2, `complete` is also true after the client aborted. */
 function hasArrived(request: IncomingMessage): boolean {
   const { stream } = request as MaybeHttp2;
   return stream ? stream.readableEnded && !stream.closed : request.complete;

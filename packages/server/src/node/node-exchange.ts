@@ -6,10 +6,6 @@ import type { PlainResponse } from '../response.ts';
 import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
 import { isClosed, onResponseEnd } from './response-end.ts';
 
-/**
- * A request whose body was read before. `body` is the parsed body (as in Express), `rawBody` the original
- * bytes or text.
- */
 interface ParsedRequest {
   readonly body?: unknown;
   readonly rawBody?: unknown;
@@ -19,10 +15,6 @@ export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  /**
-   * Discards the handler's response while it is held back for the reviewers. It does nothing if the response
-   * was already sent.
-   */
   declare private discardHeld: (() => void) | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
@@ -71,7 +63,7 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /** Searches the raw headers. `headers` would be slower: Node creates that object at the first read. */
+  /** Reading `headers` would be slower, because Node creates that object at the first read. */
   override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -117,10 +109,6 @@ export class NodeExchange extends Exchange {
     onResponseEnd(this.response, (completed) => this.ended(completed));
   }
 
-  /**
-   * Called before the handler starts. If there are reviewers (functions that may replace the response), the response is
-   * held back for them.
-   */
   prepare(): void {
     if (!this.hasReviewers || this.discardHeld) return;
     this.discardHeld = holdResponse(this.response, this.reviewedBodyMax, (response) =>
@@ -128,10 +116,6 @@ export class NodeExchange extends Exchange {
     );
   }
 
-  /**
-   * Sends the response of a part that refused the request. Reviewers (functions that may replace responses)
-   * may replace it.
-   */
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
     if (this.hasReviewers && !this.discardHeld) {
       const shown = { ...response, body: response.body ?? '' };
@@ -140,7 +124,7 @@ export class NodeExchange extends Exchange {
   }
 }
 
-/** Returns all lines of one header. In HTTP/2 requests, Node has already joined the lines. */
+/** In HTTP/2 requests, Node has already joined the lines. */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }

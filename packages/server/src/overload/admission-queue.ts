@@ -7,8 +7,7 @@ export interface AdmissionQueueSettings extends BulkheadSettings {
 }
 
 /**
- * The settings of the CoDel algorithm (controlled delay). A queue is overloaded if its longest wait stays
- * above `targetMs` for `intervalMs`.
+ * The queue is overloaded if its longest wait stays above `targetMs` for `intervalMs` (the CoDel algorithm).
  */
 const codelSettings = { targetMs: 5, intervalMs: 100 };
 
@@ -16,12 +15,11 @@ const allRanks = Object.values(priorityRank);
 const droppableRanks = [priorityRank.default, priorityRank.sheddable];
 
 /**
- * Limits the requests in flight; further requests wait in a bounded queue. Under overload, the newest request
- * is admitted first, and requests that have waited too long are refused.
+ * Limits the requests in flight, with a bounded queue. Under overload, the newest request is admitted first,
+ * and the oldest are refused.
  */
 export class AdmissionQueue {
   readonly bulkhead: Bulkhead;
-  /** How many requests were refused, because the queue was full or they had waited too long. */
   dropped = 0;
   readonly #clock: Clock;
   readonly #codel = new Codel(codelSettings);
@@ -33,13 +31,12 @@ export class AdmissionQueue {
     this.#clock = clock;
   }
 
-  /** Admits the request if it need not wait. Otherwise, returns false and does not queue the request. */
+  /** Admits the request if it need not wait. It never queues a request. */
   tryEnter(exchange: Exchange, now: number): boolean {
     this.#codel.observe(now, this.#longestWaitMs(now));
     return this.bulkhead.tryEnter(priorityRank[exchange.priority]);
   }
 
-  /** Admits the request or queues it. The result is false if the request is refused. */
   enter(exchange: Exchange, now: number): true | false | Promise<boolean> {
     const priority = priorityRank[exchange.priority];
     const expiresAt = Math.min(now + this.#queueTimeoutMs, exchange.patienceEndsAt);
@@ -76,7 +73,6 @@ export class AdmissionQueue {
     this.bulkhead.resize(now, settings);
   }
 
-  /** If the CoDel algorithm reports overload, refuses the requests that have waited too long. */
   #shedStandingQueue(now: number): void {
     this.#codel.observe(now, this.#longestWaitMs(now));
     this.bulkhead.newestFirst = this.#codel.overloaded;

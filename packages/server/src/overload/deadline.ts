@@ -11,8 +11,7 @@ import 'holdfast/ambient';
 import type { PartEnvironment } from '../part-environment.ts';
 
 /**
- * The options of `deadline`. Without options, a request ends after 30 s, or earlier if a request header says
- * so.
+ * The options of `deadline`. Without options, a request ends after 30 s, or earlier if its header says so.
  */
 export interface DeadlineOptions {
   /**
@@ -25,13 +24,13 @@ export interface DeadlineOptions {
    */
   least?: Duration | undefined;
   /**
-   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their priority in the header
-   * `Holdfast` is used. Default: none.
+   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their header `Holdfast` can set a
+   * priority. Default: none.
    */
   inside?: Peers | undefined;
   /**
-   * Returns the priority of a request. If it returns `undefined`, the priority of the header is used, or
-   * `default`. Default: the header's.
+   * Returns the priority of a request. `undefined`: the priority in the header is used, or `default`.
+   * Default: the header's.
    */
   priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
 }
@@ -66,15 +65,12 @@ const deadlineHeaders = new HeaderNames(
   'x-envoy-expected-rq-timeout-ms',
 );
 
-/**
- * Most requests end within this time (ms), so they never need a timer of their own. `RecentExchanges` has one
- * timer for all of them.
- */
+/** Most requests end within this time (ms), so they share one timer. */
 const recentMs = 5;
 
 /**
- * A part for `guard` that ends a request at its deadline. `timeout` is the default and the maximum; a request
- * header can only shorten it. Outgoing calls of the handler inherit the deadline.
+ * A part for `guard` that ends a request at its deadline. A request header can only shorten `timeout`.
+ * Outgoing calls of the handler inherit the deadline.
  */
 export function deadline(options: DeadlineOptions = {}, environment: PartEnvironment = {}): DeadlinePart {
   const { timeout, least, inside, priority } = readTable(deadlineFields, options, 'deadline.');
@@ -114,7 +110,6 @@ export function deadline(options: DeadlineOptions = {}, environment: PartEnviron
   };
 }
 
-/** Reads the header `X-Request-Timeout-Ms`. Returns `undefined` if it is not a whole number. */
 function readTimeout(exchange: Exchange): number | undefined {
   const text = exchange.header('x-request-timeout-ms') ?? '';
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
@@ -131,10 +126,7 @@ function watch(clock: Clock, exchange: Exchange, counts: DeadlineCounts): void {
   exchange.onEnd(() => timer.clear());
 }
 
-/**
- * Has one timer for all requests of the last 5 ms. When it fires, each request that still runs gets a timer
- * of its own.
- */
+/** Has one timer for all requests of the last 5 ms. A request that still runs then gets its own timer. */
 class RecentExchanges {
   readonly #clock: Clock;
   readonly #counts: DeadlineCounts;

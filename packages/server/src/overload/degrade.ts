@@ -18,13 +18,13 @@ export interface DegradeOptions {
    */
   rest?: Duration | undefined;
   /**
-   * Returns the response to send if there is no earlier good response. If it returns `undefined`, the failed
-   * response is sent. Default: none.
+   * Returns the response to send if there is no earlier good response. `undefined`: the failed response is
+   * sent. Default: none.
    */
   fallback?: ((exchange: Exchange, failed: HandlerResponse) => PlainResponse | undefined) | undefined;
   /**
-   * Returns the owner of a response, for example the user. It is needed to keep responses to requests with an
-   * Authorization or Cookie header. Default: none, and such responses are not kept.
+   * Returns the owner of a response, for example the user. Without it, responses to requests with
+   * Authorization or Cookie are not kept. Default: none.
    */
   scope?: ((exchange: Exchange) => string | undefined) | undefined;
   /** Returns whether a response is a failure. Default: statuses from 500. */
@@ -54,33 +54,26 @@ export interface DegradePart extends Part {
 
 interface CachedResponse {
   readonly response: PlainResponse;
-  /** The values of those request headers that the `Vary` header of the response names. */
+  /** The values of the request headers in the `Vary` header of the response. */
   readonly varied: string;
   readonly at: number;
   readonly bytes: number;
-  /**
-   * The handler has failed, and is not called again before this time. `undefined`: the handler has not
-   * failed.
-   */
+  /** After a failure, the handler is not called before this time. `undefined`: it has not failed. */
   restsUntil: number | undefined;
-  /**
-   * True: one request calls the failed handler now, to test whether it works again. Other requests get the
-   * kept response.
-   */
+  /** True: one request tests whether the failed handler works again. Others get the kept response. */
   isProbed: boolean;
 }
 
 /**
  * A part for `guard` that replaces failed responses to GET and HEAD. The client gets the last good response
- * or a fallback, with the header `x-degraded`. Responses to requests with an Authorization or Cookie header
- * are kept only if `scope` is given.
+ * or a fallback, with the header `x-degraded`.
  */
 export function degrade(options: DegradeOptions = {}, environment: PartEnvironment = {}): DegradePart {
   const settings = readTable(degradeFields, options, 'degrade.');
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;
-  // A Map keeps its insertion order, so the loop in `store` deletes the oldest response first.
+  // A Map keeps its insertion order, so the oldest response is deleted first.
   const cache = new Map<string, CachedResponse>();
   const counts = { stale: 0, fallback: 0 };
   let bytes = 0;
@@ -134,7 +127,7 @@ export function degrade(options: DegradeOptions = {}, environment: PartEnvironme
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // Each host may belong to another tenant. So the host is part of the cache key.
+      // Each host may belong to another tenant.
       const resource = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : cache.get(key);
@@ -173,18 +166,14 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/**
- * Returns the values of those request headers that `Vary` names. Only a request with the same values may get
- * this response.
- */
+/** Only a request with the same values of these headers may get the kept response. */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');
 }
 
 /**
- * Keeps only the headers that describe the content. Other headers, such as a request id, were meant for one
- * client.
+ * Keeps only the headers that describe the content. Others, such as a request id, were meant for one client.
  */
 function contentOf({ status, headers, body }: HandlerResponse): PlainResponse {
   const kept = Object.entries(headers).filter(([name]) =>

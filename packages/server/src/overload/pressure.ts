@@ -13,14 +13,12 @@ export interface Readings {
 }
 
 /**
- * If fewer than half of the requests are admitted, the thread is busy with refusing the others. Refusing even
- * more would not help.
+ * If less than this share of the requests is admitted, refusing more does not help: refusals keep the thread
+ * busy.
  */
 const admittedMin = 0.5;
 
-/**
- * Detects that this process is overloaded. It has no timer: `isHigh` measures the load, at most every 250 ms.
- */
+/** Detects that this process is overloaded. It has no timer: `isHigh` measures, at most every 250 ms. */
 export class Pressure {
   readonly #readings: Readings;
   #high = false;
@@ -32,7 +30,7 @@ export class Pressure {
     this.#readings = readings;
   }
 
-  /** Returns true if the process is overloaded. Call it once per request, because it counts requests. */
+  /** Call it once per request, because it counts requests. */
   isHigh(now: number): boolean {
     this.#seen++;
     if (now < this.#readsAt) return this.#high;
@@ -43,7 +41,6 @@ export class Pressure {
     return this.#high;
   }
 
-  /** Call it for each admitted request. */
   admitted(): void {
     this.#admitted++;
   }

@@ -21,9 +21,7 @@ import { AdmissionQueue } from './admission-queue.ts';
 import { Pressure, type Readings } from './pressure.ts';
 import { TenantLevels } from './tenant-levels.ts';
 
-/**
- * The options of `shed`. All have defaults. The limit of requests in flight adapts to what the server can do.
- */
+/** The options of `shed`. Its limit of requests in flight adapts to what the server can do. */
 export interface ShedOptions {
   /** The limit of requests in flight when the server starts. Default: `20`. */
   initial?: number | undefined;
@@ -41,8 +39,8 @@ export interface ShedOptions {
   /** The longest time that a request waits in the queue. Default: `100ms`. */
   queueTimeout?: Duration | undefined;
   /**
-   * Returns the priority of a request. If it returns `undefined`, the priority that a caller in `inside` sent
-   * is used, or `default`. Default: none.
+   * Returns the priority of a request. `undefined`: the priority that a caller in `inside` sent, or
+   * `default`. Default: none.
    */
   priority?: ((exchange: Exchange) => Priority | undefined) | undefined;
   /**
@@ -51,13 +49,13 @@ export interface ShedOptions {
    */
   tenant?: ((exchange: Exchange) => string | undefined) | undefined;
   /**
-   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their priority in the header
-   * `Holdfast` is used. Default: none.
+   * The addresses of trusted callers, such as `peers('10.0.0.0/8')`. Only their header `Holdfast` can set a
+   * priority. Default: none.
    */
   inside?: Peers | undefined;
   /**
-   * The proxies in front of this server. The `X-Forwarded-For` header is used to find a client's address only
-   * if one of them sent the request. Default: none.
+   * The proxies in front of this server. Only their `X-Forwarded-For` header is used to find a client's
+   * address. Default: none.
    */
   proxies?: Peers | undefined;
 }
@@ -76,18 +74,18 @@ export const shedFields = {
 } satisfies FieldsOf<ShedOptions>;
 
 /**
- * Limits how many requests run at the same time. The limit adapts to the load. The least important requests
- * are refused first.
+ * Limits how many requests run at the same time. The limit adapts to the load, and unimportant requests are
+ * refused first.
  */
 export interface ShedPart extends Part {
-  /** The current limit of requests in flight. It adapts to the load. */
+  /** The current limit of requests in flight. */
   readonly limit: number;
   readonly inFlight: number;
   readonly queued: number;
   readonly refused: Readonly<Record<Priority, number>>;
   /**
-   * Each request has a level from 0 (most important) to 383. When the server is full, only requests with a
-   * level below this threshold may wait.
+   * Requests have levels from 0 (most important) to 383. On a full server, only requests with a lower level
+   * than this may wait.
    */
   readonly threshold: number;
 }
@@ -105,8 +103,8 @@ export interface ShedEnvironment extends Environment {
 }
 
 /**
- * A part for `guard` that refuses requests under overload, the least important first. The limit of requests in flight
- * adapts to throughput and latency. Requests above the limit wait for a short time or are refused.
+ * A part for `guard` that refuses requests under overload, the least important first. The limit of requests
+ * in flight adapts to throughput and latency.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
   const settings = readTable(shedFields, options, 'shed.');
@@ -144,10 +142,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     return noCapacity(random);
   }
 
-  /**
-   * Refuses a request that was allowed to wait in the queue. `noteDrop` lowers the threshold, so that fewer
-   * requests may wait.
-   */
+  /** `noteDrop` lowers the threshold, so that fewer requests may wait. */
   function drop(exchange: Exchange) {
     tenantLevels.noteDrop();
     return refuse(exchange);
@@ -163,8 +158,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
     now: number,
   ): PlainResponse | undefined | Promise<PlainResponse | undefined> {
     if (pressure.isHigh(now)) {
-      // The thread or the heap is the bottleneck. So requests are refused even if fewer than `limit` are in
-      // flight.
+      // The thread or the heap is the bottleneck. So requests are refused even below the limit.
       tenantLevels.noteDrop();
       if (!mayWait(exchange, now)) return refuse(exchange);
     }
@@ -196,8 +190,7 @@ export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {
       try {
         resolve(decide(exchange, now));
       } catch (error) {
-        // A function in the options, such as `tenant`, threw an error. Only this request fails, not the whole
-        // batch.
+        // A function in the options, such as `tenant`, threw an error. Only this request fails.
         reject(error);
       }
     }

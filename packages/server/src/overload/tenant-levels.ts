@@ -1,13 +1,15 @@
 import { type Clock, fnv1a, type Priority, priorityRank, type Random } from 'holdfast';
 
 /**
- * The tenants of one priority are distributed over this many levels. Under growing overload, one level after
- * the other is refused.
+ * The tenants of one priority are spread over this many levels. With growing overload, one level after another
+ * is refused.
  */
 const levelsPerPriority = 128;
 const levels = 3 * levelsPerPriority;
 
-/** After this time (ms), tenants get new random levels, so that not always the same tenants are refused. */
+/**
+ * After this time (ms), tenants get new random levels. Otherwise, the same tenants would always be refused.
+ */
 const reshuffleMs = 3_600_000;
 
 const windowMs = 100;
@@ -15,9 +17,8 @@ const lowerBy = 0.05 * levels;
 const raiseBy = 0.01 * levels;
 
 /**
- * Decides which requests may wait when the server is full. It refuses all requests of some tenants instead of
- * some requests of every tenant, because a web page needs all its requests. The threshold is adjusted every
- * 100 ms.
+ * Decides which requests may wait when the server is full. It refuses all requests of some tenants, because a
+ * web page needs all its requests.
  */
 export class TenantLevels {
   threshold: number = levels;
@@ -33,10 +34,7 @@ export class TenantLevels {
     this.#random = random;
   }
 
-  /**
-   * Call it when the process is overloaded, or when a request that was allowed to wait is refused. The
-   * threshold is then lowered.
-   */
+  /** Lowers the threshold. Call it when the process is overloaded, or a waiting request is refused. */
   noteDrop(): void {
     this.#hasDropped = true;
   }
@@ -60,7 +58,7 @@ export class TenantLevels {
       this.#salt = Math.floor(this.#random() * 2 ** 32);
       this.#shuffledAt = this.#clock.now();
     }
-    // The salt is random. Otherwise, a client could choose a tenant name that is rarely refused.
+    // Without a random salt, a client could choose a tenant name that is rarely refused.
     let mixed = fnv1a(tenant, 0x811c9dc5 ^ this.#salt);
     mixed ^= mixed >>> 15;
     return (Math.imul(mixed, 0x2c1b3c6d) >>> 16) % levelsPerPriority;

@@ -1,22 +1,21 @@
 /**
- * The theoretical arrival time (TAT) of one key in the GCRA rate limit algorithm. From this time on, the key
- * has all its tokens again.
+ * The theoretical arrival time (TAT) of a key in the GCRA rate limit algorithm. From then on, the key has all
+ * its tokens.
  */
 export interface Tat {
   at: number;
 }
 
 /**
- * Stores a TAT (theoretical arrival time of the GCRA algorithm) for each key, in bounded memory. A key whose
- * TAT has passed has all its tokens again, so it can be forgotten. If the memory is full, new keys share one
- * TAT.
+ * Stores a TAT (theoretical arrival time) for each key, in bounded memory. If the memory is full, new keys
+ * share one TAT.
  */
 export class BoundedTats {
   readonly #generationMax: number;
   readonly #overflow: Tat = { at: 0 };
   #young = new Map<string, Tat>();
   #old = new Map<string, Tat>();
-  /** The earliest time at which `#turn` may run again. It visits every old key, so it must not run often. */
+  /** The earliest time of the next `#turn`. It visits every old key, so it must not run often. */
   #nextTurnAt = -Infinity;
 
   constructor(keysMax: number) {
@@ -27,10 +26,7 @@ export class BoundedTats {
     return this.#young.size + this.#old.size;
   }
 
-  /**
-   * Returns the arrival time (TAT) of `key`. If the memory is full, returns the TAT that all new keys share.
-   * Do not keep the returned object.
-   */
+  /** Returns the TAT of `key`, or the shared TAT if the memory is full. Do not keep the returned object. */
   of(key: string, now: number): Tat {
     const young = this.#young.get(key);
     if (young !== undefined) return young;
@@ -43,14 +39,13 @@ export class BoundedTats {
     return tat;
   }
 
-  /** Returns the TAT (arrival time) of `key` without adding the key. Returns 0 if the key is unknown. */
+  /** Returns the TAT of `key` without adding the key. */
   peek(key: string): number {
     return (this.#young.get(key) ?? this.#old.get(key))?.at ?? 0;
   }
 
   /**
-   * Makes the young generation of keys the old one, and forgets old keys whose TAT has passed. Returns false
-   * if there is still no room for a new key.
+   * Makes the young keys the old ones, and forgets old keys whose TAT has passed. False: there is no room.
    */
   #turn(now: number): boolean {
     if (now < this.#nextTurnAt) return false;

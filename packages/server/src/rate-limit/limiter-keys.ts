@@ -1,10 +1,7 @@
 const keysMax = 8192;
 const callerLengthMax = 96;
 
-/**
- * A cache of rate limit keys for pairs of caller and route. Creating a key costs more than the rest of a rate
- * limit check.
- */
+/** A cache of keys, because creating a key costs more than the rest of a rate limit check. */
 export class LimiterKeys {
   readonly #make: (caller: string, route: string | undefined) => string;
   readonly #byRoute: Map<string | undefined, Map<string, string>> = new Map();

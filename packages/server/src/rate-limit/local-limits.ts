@@ -15,8 +15,8 @@ export class LocalLimits {
   }
 
   /**
-   * Takes `cost` tokens and returns true, if there is only one limit and more than `leaving` tokens remain.
-   * It allocates no memory, because it runs for nearly every request.
+   * Takes `cost` tokens if more than `leaving` tokens remain. It allocates no memory, because it runs for
+   * nearly every request.
    */
   tryTake(key: string, cost: number, now: number, leaving: number): boolean {
     if (this.#limits.length > 1 || leaving === Infinity) return false;

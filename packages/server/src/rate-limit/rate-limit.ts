@@ -48,8 +48,8 @@ export interface RateLimitOptions {
    */
   limits?: LimitSpec | readonly LimitSpec[] | undefined;
   /**
-   * Returns whose requests are counted together, for example a verified API key. If it returns `undefined`,
-   * the client's address is used. Default: the address.
+   * Returns whose requests are counted together, for example a verified API key. `undefined`: the client's
+   * address is used. Default: the address.
    */
   key?: ((exchange: Exchange) => string | undefined) | undefined;
   /** Whether the requests to each route are counted separately. Default: `true`. */
@@ -57,9 +57,8 @@ export interface RateLimitOptions {
   /** Returns how many tokens a request takes. Default: 1. */
   cost?: ((exchange: Exchange) => number) | undefined;
   /**
-   * The proxies in front of this server, such as `peers('10.0.0.0/8')`. The `X-Forwarded-For` header is used
-   * to find a client's address only if one of them sent the request. Default: none, and the address of the
-   * socket is used.
+   * The proxies in front of this server, such as `peers('10.0.0.0/8')`. Only their `X-Forwarded-For` header
+   * is used to find a client's address. Default: none, and the address of the socket is used.
    */
   proxies?: Peers | undefined;
   /**
@@ -158,13 +157,12 @@ export interface RateLimitPart extends Part {
   readonly keys: number;
 }
 
-/**
- * Longer keys are replaced by a hash. So each key needs little memory, and `keysMax` limits the memory of all
- * keys.
- */
+/** Longer keys are hashed. So each key needs little memory, and `keysMax` limits the memory of all keys. */
 const keyLengthMax = 96;
 
-/** A part for `guard` that limits the requests of each client to each route; 100 per minute by default. */
+/**
+ * A part for `guard` that limits the requests of each client to each route. The default is 100 per minute.
+ */
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
   const settings = readTable(rateLimitFields, options, 'rateLimit.');
   const { clock = systemClock, random = systemRandom } = environment;
@@ -187,7 +185,6 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       },
       clock,
     );
-  /** If more tokens than this remain, the response gets no `RateLimit` headers. */
   const fieldsBelow = { low: policies[0]!.burst / 2, always: Infinity, refused: -0.5 }[settings.fields];
   const counts: RateLimitCounts = { allowed: 0, refused: 0, wouldRefuse: 0 };
 
@@ -204,10 +201,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
-  /**
-   * Lets a request pass without creating an `Exchange` object. Returns false if the client is close to its
-   * limit; then `enter` decides.
-   */
+  /** Avoids an `Exchange` object. False: the client is close to its limit, and `enter` decides. */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);
     if (!local.tryTake(key, 1, clock.now(), fieldsBelow)) return false;
@@ -239,8 +233,7 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
       {
         'ratelimit-policy': rateFields.policy,
         ratelimit: rateFields.limit(tokens, waitMs),
-        // A request that costs more tokens than the burst can never pass, so its response has no
-        // `Retry-After`.
+        // A request that costs more tokens than the burst can never pass, so it gets no `Retry-After`.
         ...(waitMs < Infinity && { 'retry-after': retryAfterHeader(waitMs, random, settings.retryAfterCap) }),
         ...(legacy && legacyFields(policies[0]!, tokens[0]!)),
       },
@@ -292,7 +285,7 @@ function assertLimits(policies: readonly RatePolicy[]): void {
   });
 }
 
-/** Throws if the cost is negative or NaN. A cost of NaN would disable the limit of this key forever. */
+/** A cost of NaN would disable the limit of this key forever. */
 function assertCost(cost: number): number {
   if (cost >= 0) return cost;
   throw new OptionsError('rateLimit.cost', cost, 'a number of at least 0');

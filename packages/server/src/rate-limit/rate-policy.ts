@@ -1,17 +1,14 @@
-/** One rate limit. Its name appears in the `RateLimit` headers. */
 export interface RatePolicy {
   readonly name: string;
   readonly ratePerMs: number;
   readonly burst: number;
 }
 
-/** The result of taking tokens from all limits together. */
 export interface Taken {
-  /** How long the client must wait until the request may pass. 0: it may pass now. */
+  /** The time (ms) until the request may pass. 0: it may pass now. */
   readonly waitMs: number;
   /** How many tokens each limit has left, with fractions. */
   readonly tokens: readonly number[];
-  /** The names of the limits that had too few tokens. */
   readonly violated: readonly string[];
 }
 
@@ -19,10 +16,9 @@ const textsMax = 1024;
 
 /** Writes the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). */
 export class RateFields {
-  /** The value of `RateLimit-Policy`, which is the same in all responses. */
   readonly policy: string;
   readonly #policies: readonly RatePolicy[];
-  /** For each limit, the first characters of its item in the `RateLimit` header: `"name";r=`. */
+  /** The first characters of each item in the `RateLimit` header: `"name";r=`. */
   readonly #heads: readonly string[];
   /** A cache of `RateLimit` header values. The index is the number of tokens that are left. */
   readonly #texts: string[] | undefined;
@@ -34,10 +30,6 @@ export class RateFields {
     this.#texts = policies.length === 1 && policies[0]!.ratePerMs >= 0.001 ? [] : undefined;
   }
 
-  /**
-   * Returns the value of the `RateLimit` header. `waitMs` is the time until a request may pass; 0 if one may
-   * pass now.
-   */
   limit(tokens: readonly number[], waitMs: number): string {
     const texts = this.#texts;
     const only = tokens[0]!;
@@ -52,8 +44,8 @@ export class RateFields {
     for (let index = 0; index < tokens.length; index++) {
       const left = whole(tokens[index]!);
       const nextMs = (left + 1 - tokens[index]!) / this.#policies[index]!.ratePerMs;
-      // `waitMs` is infinite if this request costs more tokens than the burst. Then it says nothing about
-      // other requests.
+      // `waitMs` is infinite if this request costs more than the burst. That says nothing about other
+      // requests.
       const window = seconds(left === 0 && waitMs < Infinity ? Math.max(nextMs, waitMs) : nextMs);
       text += `${index > 0 ? ', ' : ''}${this.#heads[index]}${left};t=${window}`;
     }
@@ -62,9 +54,8 @@ export class RateFields {
 }
 
 /**
- * Returns one limit in the format `"name";q=100;w=60`: 100 requests in 60 s. `w` is the time in which an
- * empty limit gets all its tokens back, rounded up to seconds. `q` is the number of requests that the rate
- * allows in this time.
+ * Returns for example `"name";q=100;w=60`: 100 requests in 60 s. `w` is the time in which an empty limit
+ * fills up again.
  */
 function policyItem({ name, ratePerMs, burst }: RatePolicy): string {
   const window = seconds(burst / ratePerMs);
@@ -80,9 +71,7 @@ export function legacyFields(policy: RatePolicy, tokens: number): Readonly<Recor
   };
 }
 
-/**
- * Rounds down, but tolerates an error of 0.001, because sums of fractions are inexact: 4.9999 counts as 5.
- */
+/** Tolerates an error of 0.001, because sums of fractions are inexact: 4.9999 counts as 5. */
 function whole(tokens: number): number {
   return Math.floor(tokens + 0.001);
 }

@@ -8,25 +8,18 @@ import type { RatePolicy, Taken } from './rate-policy.ts';
 export interface SharedLimitsSettings {
   readonly timeoutMs: number;
   readonly whenUnavailable: 'share' | 'open' | 'closed';
-  /**
-   * How many processes share the limit. While the store is unavailable, each process allows the limit divided
-   * by `nodes`.
-   */
+  /** How many processes share the limit. Without the store, each allows the limit divided by `nodes`. */
   readonly nodes: number;
   readonly keysMax: number;
   readonly lease: { readonly tokensMax: number; readonly forMs: number } | null;
 }
 
-/** Tokens of one key that this process has taken in advance from the shared limit. */
 interface TokenLease {
   tokens: number;
   endsAt: number;
-  /**
-   * How many tokens were taken in advance. If they are all used before `endsAt`, twice as many are taken next
-   * time.
-   */
+  /** How many tokens were taken in advance. If all are used before `endsAt`, the next size is double. */
   size: number;
-  /** How many tokens the shared limit had left after this process took its tokens. */
+  /** How many tokens the shared limit had left after that. */
   sharedTokens: number;
 }
 
@@ -34,19 +27,15 @@ interface TokenLease {
 const closedWaitMs = 1000;
 
 /**
- * Rate limits that many processes share through a store. If the store has refused a key, this process refuses
- * the key itself until the key may pass again. With the option `lease`, a process takes several tokens of a
- * busy key in one call.
+ * Rate limits that many processes share through a store. With the option `lease`, a process takes several
+ * tokens of a key in one call.
  */
 export class SharedLimits {
   readonly store: BatchingStore<RateRequest, RateAnswer>;
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /**
-   * For each key that the store refused: the time until which this process refuses the key without asking the
-   * store.
-   */
+  /** Until when this process refuses a key without asking the store, because the store has refused it. */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -93,8 +82,7 @@ export class SharedLimits {
   async #takeLease(key: string, size: number, now: number, forMs: number): Promise<Taken> {
     const result = await this.store.submit(this.#request(key, size));
     if (result && !result.allowed && size > 1) {
-      // The shared limit has too few tokens for a whole lease, but it may still have one token for this
-      // request.
+      // The shared limit has too few tokens for a whole lease. It may still have one for this request.
       this.#leases.delete(key);
       return this.#takeShared(key, 1, now);
     }
@@ -113,10 +101,7 @@ export class SharedLimits {
     return this.#toTaken(key, cost, now, await this.store.submit(this.#request(key, cost)));
   }
 
-  /**
-   * Creates the request to the store. The braces are a hash tag of Redis: all limits of one key are stored in
-   * the same shard.
-   */
+  /** The braces are a hash tag of Redis: all limits of one key are stored in the same shard. */
   #request(key: string, cost: number): RateRequest {
     return this.#policies.map(({ name, ratePerMs, burst }) => ({
       key: `{${key}}${name}`,
@@ -137,8 +122,7 @@ export class SharedLimits {
 
   #block(key: string, now: number, waitMs: number): void {
     const blocked = this.#blocked.of(key, now);
-    // `blocked` may be the entry that all new keys share when the memory is full. Do not set it, because that
-    // would block other keys.
+    // If the memory is full, all new keys share `blocked`. Setting it would block other keys, too.
     if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
@@ -150,7 +134,7 @@ export class SharedLimits {
   }
 
   #remember(key: string, lease: TokenLease): void {
-    // The tokens of the deleted leases are lost. So fewer requests may pass, never more.
+    // The tokens of the deleted leases are lost. So fewer requests pass, never more.
     if (this.#leases.size >= this.#settings.keysMax) this.#leases.clear();
     this.#leases.set(key, lease);
   }
