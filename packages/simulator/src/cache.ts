@@ -6,17 +6,14 @@ import type { World } from './world.ts';
 type CacheSettings = NonNullable<ServiceSettings['cache']>;
 
 /**
- * A cache in front of a service. Popular keys are drawn more often (by Zipf's law) and are in the cache at the start.
+ * A cache in front of a service. Popular keys are drawn more often (Zipf's law) and are cached at the start.
  */
 export class Cache {
   hits = 0;
   readonly #settings: CacheSettings;
   readonly #draw: () => number;
   readonly #filled: Uint8Array;
-  /**
-   * For each key: calls without a request of their own. They wait for the result of a pending call for the
-   * same key.
-   */
+  /** For each key: calls that wait for the result of a pending call for the same key. */
   readonly #waiting = new Map<number, Joined[]>();
 
   constructor(world: World, name: string, settings: CacheSettings) {
@@ -29,7 +26,7 @@ export class Cache {
     this.#filled.fill(0);
   }
 
-  /** Looks up a random key. On a miss the call is sent, or it waits for a pending call for the same key. */
+  /** On a miss the call is sent, or it waits for a pending call for the same key. */
   call(caller: Caller, origin: Origin, client: number, poison: boolean): void {
     const key = this.#draw();
     if (this.#filled[key]) {

@@ -23,7 +23,7 @@ import type { World } from './world.ts';
 
 /** The part of the simulation that made a call: clients, or a service. `ended` receives the result. */
 export interface Origin {
-  /** The time, in ms, at which the caller of this service gives up. Clients have no such time. */
+  /** The time, in ms, at which the incoming call times out. Clients have none. */
   readonly expiresAt?: number | undefined;
   ended(call: Call, ok: boolean): void;
 }
@@ -35,16 +35,15 @@ export interface CallerSettings {
   readonly tally: CallerTally;
   readonly cache?: Cache | undefined;
   readonly route?: string | undefined;
-  /** The deadline of the clients in ms. A call ends at this deadline or at the policy's `patience`, whichever is shorter. */
+  /** How long, in ms, the clients wait for a call. The policy's `patience` can end the call earlier. */
   readonly patienceMs?: number | undefined;
   readonly leavesAfterMs?: number | undefined;
   readonly priority?: Priority | undefined;
-  /** The share of attempts that fail by chance. */
   readonly failing?: number | undefined;
   readonly poisonMs?: number | undefined;
-  /** False: another caller in the same chain of services retries, so this caller must not retry as well. */
+  /** False: another service in the chain retries, so this caller must not retry as well. */
   readonly isOwner?: boolean | undefined;
-  /** True: the timeout of a call is at most the time that is left for the incoming call. */
+  /** True: a call gets no more time than is left for the incoming call. */
   readonly knowsPatience?: boolean | undefined;
 }
 
@@ -56,16 +55,11 @@ export class Caller {
   readonly tally: CallerTally;
   readonly service: Service;
   readonly rank: number;
-  /**
-   * The options for `policy.run`. Undefined if there are none, so that the policy can take its faster path.
-   */
+  /** The options for `policy.run`. With undefined, the policy can take its faster path. */
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
-  /**
-   * True if a successful first attempt can skip the policy's state machine. `policy.run` has the same
-   * shortcut.
-   */
+  /** True if a successful first attempt can skip the policy's state machine, as in `policy.run`. */
   readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
@@ -98,8 +92,8 @@ export class Caller {
   }
 
   /**
-   * Begins a call. `client` is a number that the origin chooses and gets back in `ended`. `poison` makes
-   * every attempt fail.
+   * Begins a call. The origin chooses the number `client` and gets it back in `ended`. A `poison` call fails
+   * at every attempt.
    */
   call(origin: Origin, client = 0, poison = false): Call {
     const { world, tally } = this;
@@ -115,10 +109,7 @@ export class Caller {
     return call;
   }
 
-  /**
-   * Begins a call that sends no request. It gets its result from the cache, or from a pending call for the
-   * same key.
-   */
+  /** Begins a call that sends no request: it gets its result from the cache or from another pending call. */
   join(origin: Origin, client: number): Joined {
     const { nowUs } = this.world.timeline;
     this.tally.begun.add(nowUs);
@@ -137,10 +128,7 @@ export class Caller {
     return job;
   }
 
-  /**
-   * Counts the end of a call. A call that is answered by a fallback counts as failed, because the work was
-   * not done.
-   */
+  /** Counts the end of a call. A call that a fallback answers counts as failed: the work was not done. */
   over(call: Call, ok: boolean, stop: StopReason | undefined, isFallback = false): void {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -182,17 +170,14 @@ function notOwner(): StopReason {
 }
 
 /**
- * The deadline of the clients in ms, or the patience of the policy if that is shorter. In a real process, the
- * shorter of an inherited deadline and the policy's own wins too. Undefined if the clients have no deadline.
+ * The time in ms that the clients or the policy give a call, whichever is shorter. Undefined if the clients
+ * have no limit.
  */
 function ownPatienceMs({ patienceMs, policy }: CallerSettings): number | undefined {
   return patienceMs === undefined ? undefined : Math.min(patienceMs, policy.plan.patienceMs);
 }
 
-/**
- * The timeout of a call in ms: that of the clients and the policy, or the time that is left for the incoming
- * call if that is shorter.
- */
+/** The timeout of a call in ms. It is at most the time that is left for the incoming call. */
 function patienceOf({ caller, origin }: Call, now: number): number | undefined {
   const { knowsPatience, policy } = caller.settings;
   const patienceMs = ownPatienceMs(caller.settings);
@@ -217,9 +202,6 @@ export interface Call {
   leave(): void;
 }
 
-/**
- * A call that sends no request. It gets its result from the cache, or from a pending call of another client.
- */
 export class Joined implements Call {
   readonly caller: Caller;
   readonly origin: Origin;
@@ -265,12 +247,13 @@ class Leaving extends Alarm {
 const left = 'the customer has left';
 
 /**
- * Replaces the AbortController when the service ignores cancellation. Creating a real one takes ten times as
- * long as the rest of an attempt.
+ * Used when the service ignores cancellation. A real AbortController costs ten times the rest of an attempt.
  */
 const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 
-/** Runs a call without promises. It drives the state machine of the policy, as `policy.run` does internally. */
+/**
+ * Runs a call without promises. It drives the state machine of the policy, as `policy.run` does internally.
+ */
 class DirectCall extends Alarm implements Call, Driver {
   declare readonly caller: Caller;
   declare readonly origin: Origin;

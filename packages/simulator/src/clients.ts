@@ -7,7 +7,6 @@ import type { CallerTally } from './tally.ts';
 import { SharedAlarm } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** One class of clients. It decides when they call, and what they do after an answer. */
 export interface Clients {
   start(): void;
 }
@@ -16,9 +15,8 @@ export interface ClientsParts {
   readonly name: string;
   readonly settings: ClientsSettings;
   readonly tally: CallerTally;
-  /** Returns the caller of one client. Clients that share a policy get the same caller. */
+  /** Clients that share a policy get the same caller. */
   callerOf(client: number): Caller;
-  /** No new calls begin after this time, in µs. */
   readonly untilUs: number;
 }
 
@@ -76,13 +74,11 @@ class Stream extends Alarm implements Clients, Origin {
   }
 
   #isChange = false;
-  /** How many entries of the list `arrivals.at` have arrived so far. */
   #arrived = 0;
 
   /**
-   * Sets the alarm for the next arrival, or for the next change of the rate if that is earlier. After a
-   * change the next arrival is drawn again. That is correct because arrivals of a Poisson process do not
-   * depend on earlier ones.
+   * Sets the alarm for the next arrival, or for an earlier change of the rate. After a change the next
+   * arrival is drawn again: in a Poisson process it does not depend on earlier ones.
    */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;
@@ -98,8 +94,7 @@ class Stream extends Alarm implements Clients, Origin {
     const changes = arrivals.spikes.flatMap((each) => [each.from * 1000, each.until * 1000]);
     const changeUs = Math.min(...changes.filter((each) => each > fromUs), Infinity);
     this.#isChange = fromUs + gapUs >= changeUs;
-    // Round the time of a change up. If it were rounded down, the loop would find the same change again and
-    // never end.
+    // Round the time of a change up. Rounded down, the loop would find the same change again and never end.
     const atUs = this.#isChange ? Math.ceil(changeUs) : Math.round(fromUs + gapUs);
     if (atUs < this.#untilUs) this.#world.timeline.setUs(this, atUs);
   }
@@ -115,8 +110,8 @@ class Stream extends Alarm implements Clients, Origin {
 }
 
 /**
- * Clients that wait for an answer before they call again. Their state is in arrays, so that a million clients fit in
- * memory.
+ * Clients that wait for an answer before they call again. Arrays hold their state: a million clients must fit
+ * in memory.
  */
 class Loops extends SharedAlarm implements Clients, Origin {
   readonly #parts: ClientsParts;
@@ -128,10 +123,6 @@ class Loops extends SharedAlarm implements Clients, Origin {
   readonly #untilUs: number;
   /** For each client, the number of calls that it still makes; `undefined` means no limit. */
   readonly #left: Float64Array | undefined;
-  /**
-   * For each client, how often it has repeated its current call; `undefined` means that repetitions have no
-   * limit.
-   */
   readonly #reloads: Int32Array | undefined;
 
   constructor(world: World, parts: ClientsParts) {

@@ -20,7 +20,7 @@ export interface Comparison {
   readonly policies: readonly ComparedPolicy[];
 }
 
-/** When a fault begins and ends, in ms from the start of the run. */
+/** When a fault begins and ends, in seconds from the start of the run. */
 export interface FaultWindow {
   /** The kind of the fault and the affected service, such as `stall of db`. */
   readonly what: string;
@@ -200,7 +200,6 @@ function group<F extends { readonly series: object }>(
   };
 }
 
-/** The number of attempts in each second: those that callers sent, or those that a service received. */
 function attemptsOf(series: object): readonly (number | null)[] {
   const { attempts, received } = series as Record<string, readonly (number | null)[] | undefined>;
   return attempts ?? received ?? [];

@@ -1,7 +1,4 @@
-/**
- * One figure over several seeds. A field is null if the event was not observed, such as a recovery that never
- * happened.
- */
+/** One figure over several seeds. A field is null if the event, such as a recovery, never happened. */
 export interface Spread {
   readonly median: number | null;
   readonly least: number | null;

@@ -1,27 +1,26 @@
-/** The width of a bucket in the near timing wheel, in µs. */
 const BUCKET_US = 256;
-/** The number of buckets of each wheel. The near wheel covers about a second, the far wheel about an hour. */
+/**
+ * The number of buckets of each timing wheel. The near wheel covers about a second, the far wheel about an
+ * hour.
+ */
 const BUCKETS = 4096;
 const TURN_US = BUCKET_US * BUCKETS;
 const FAR_TURN_US = TURN_US * BUCKETS;
 const NOWHERE = -1;
-/** The list of events that are too late for the far wheel. */
 const BEYOND = 2 * BUCKETS;
 
 /**
- * A priority queue of events, sorted by time and then by insertion. The next events are in a small heap and
- * all others in two timing wheels, so adding and removing have a constant cost.
+ * A priority queue of events, sorted by time and then by insertion. The next events are in a small heap. All
+ * others are in two timing wheels, so adding and removing have a constant cost.
  */
 export class EventQueue {
   size = 0;
-  /** The heap of the next events: each element is a slot number. Each node has four children. */
+  /** The heap of the next events. Each element is a slot number; each node has four children. */
   #near = new Int32Array(256);
   #nearSize = 0;
   #nearUntil = 0;
-  /** When the current turns of the near and the far wheel began. */
   #turnFrom = 0;
   #farTurnFrom = 0;
-  /** The first slot of each list: the buckets of the near wheel, of the far wheel, and the list `BEYOND`. */
   readonly #firsts = new Int32Array(2 * BUCKETS + 1).fill(NOWHERE);
   /** One bit for each bucket: 1 if the bucket is not empty. */
   readonly #occupied = new Int32Array((2 * BUCKETS) / 32);
@@ -29,22 +28,20 @@ export class EventQueue {
   #free = NOWHERE;
   #slotsUsed = 0;
 
-  /** `#times`, `#orders`, `#nexts`, `#previous` and `#places` have one element per slot. */
   #times = new Float64Array(1024);
   #orders = new Float64Array(1024);
-  /** The next slot in the same bucket. For a free slot: the next free slot. */
   #nexts = new Int32Array(1024);
   #previous = new Int32Array(1024);
   /** The index of the event in the heap. For an event in a bucket: −2 − bucket. */
   #places = new Int32Array(1024);
 
-  /** The time of the first event; Infinity if the queue is empty. */
+  /** The time of the first event in µs; Infinity if the queue is empty. */
   get firstAt(): number {
     if (this.#nearSize === 0 && !this.#approach()) return Infinity;
     return this.#times[this.#near[0]!]!;
   }
 
-  /** Adds an event and returns its slot. `at` must not be earlier than the last event that was taken. */
+  /** Adds an event and returns its slot. `at` (in µs) must not be before the last event that was taken. */
   add(at: number): number {
     let slot = this.#free;
     if (slot >= 0) this.#free = this.#nexts[slot]!;
@@ -59,7 +56,10 @@ export class EventQueue {
     return slot;
   }
 
-  /** Removes the earliest event and returns its slot, which may then be reused. The queue must not be empty. */
+  /**
+   * Removes the earliest event and returns its slot. The slot may then be reused. The queue must not be
+   * empty.
+   */
   takeFirst(): number {
     if (this.#nearSize === 0) this.#approach();
     const slot = this.#near[0]!;
@@ -144,7 +144,6 @@ export class EventQueue {
     }
   }
 
-  /** Moves the last events, which all have the time Infinity, into the heap. */
   #endOfTime(): true {
     this.#nearUntil = Number.MAX_VALUE;
     for (let slot = this.#firsts[BEYOND]!; slot >= 0; ) {
@@ -156,7 +155,6 @@ export class EventQueue {
     return true;
   }
 
-  /** Empties a bucket: moves each event to the heap, or to the bucket that fits its time at this moment. */
   #empty(bucket: number): void {
     let slot = this.#firsts[bucket]!;
     this.#firsts[bucket] = NOWHERE;

@@ -1,6 +1,6 @@
 /**
- * The error of a simulated server. It has the fields of real client errors, so that policies can classify it.
- * Each error is a new object, because policies identify an error by its object.
+ * The error of a simulated server, with the fields of real client errors. Each is a new object, because
+ * policies identify an error by its object.
  */
 export interface Failure {
   readonly code?: string;
@@ -28,7 +28,7 @@ export function broken(): Failure {
   return { status: 500, headers: {} };
 }
 
-/** Returns a 400: the request itself is invalid, so a retry fails as well. */
+/** A 400 means that the request itself is invalid, so a retry fails as well. */
 export function rejected(): Failure {
   return { status: 400, headers: {} };
 }

@@ -53,10 +53,7 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/**
- * Applies all current faults to a service. Faults may overlap, so each setting is computed again from all of
- * them.
- */
+/** Faults may overlap. So each setting is computed again from all current faults. */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>
@@ -76,10 +73,7 @@ function renew(service: Service): void {
   });
 }
 
-/**
- * The errors that an instance injects. If several faults inject the same error, only the largest share
- * counts.
- */
+/** If several faults inject the same error, only the largest share counts. */
 function errorsOf(faults: readonly FaultSettings[]): InjectedError[] {
   const worst = new Map<string, FaultSettings>();
   for (const fault of faults.filter(({ kind }) => kind === 'errorRate')) {

@@ -3,7 +3,6 @@ import type { PolicySpec } from 'holdfast';
 import type { RunRequest } from './run.ts';
 import type { RunPool } from './run-pool.ts';
 
-/** One kind of harm that a policy can cause, with a small scenario in which the harm is measured. */
 interface HarmTrial {
   readonly harm: string;
   readonly scenario: Scenario;
@@ -96,7 +95,7 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** Returns the harms that each policy causes: one list per policy, which is empty for a harmless policy. */
+/** Returns one list of harms for each policy. The list is empty for a harmless policy. */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

@@ -28,9 +28,7 @@ export class JobQueue<T extends Queued> {
     this.length--;
   }
 
-  /**
-   * Returns the oldest job of the highest priority, or the newest job of that priority if `newest` is true.
-   */
+  /** Returns the oldest job of the highest priority; with `newest`, the newest one. */
   next(newest: boolean): T | undefined {
     for (const end of this.#ends) if (end.ahead !== end) return (newest ? end.ahead : end.behind) as T;
     return undefined;

@@ -12,8 +12,7 @@ const GOING = 2;
 const DELIVERED = 3;
 
 /**
- * One attempt of a call. It travels to a service, waits in the queue, is served by a worker, and returns to
- * the caller.
+ * One attempt of a call. It travels to a service, waits in the queue, is served, and returns to the caller.
  */
 export class Job extends Alarm implements Queued, Delivery, Origin {
   declare readonly call: Call;
@@ -28,7 +27,6 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare stoodUs: number;
   declare callsMade: number;
   declare callsOpen: number;
-  /** The error with which the job will end, if the error is already decided. */
   declare fate: object | undefined;
   declare ok: boolean;
   declare given: unknown;
@@ -64,7 +62,6 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     return this.phase === DELIVERED;
   }
 
-  /** The time, in ms, at which the caller gives up. */
   get expiresAt(): number {
     const { attempt } = this;
     return 'endsAt' in attempt ? attempt.endsAt : attempt.patienceEndsAt;
@@ -104,7 +101,6 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
     this.call.answered(this);
   }
 
-  /** Called when a call of this job to another service has ended. */
   ended(_call: Call, ok: boolean): void {
     this.instance.calledOthers(this, ok);
   }

@@ -7,14 +7,17 @@ export interface CallerSeries {
   readonly goodput: readonly number[];
   readonly failed: readonly number[];
   readonly attempts: readonly number[];
-  /** Attempts divided by calls that began in that second; null if none began. */
+  /** Attempts divided by the calls that began in that second; null if none began. */
   readonly multiplication: readonly (number | null)[];
-  /** The share of the calls begun in that second that succeeded later; null if none began. */
+  /** Of the calls that began in that second: the share that succeeded later; null if none began. */
   readonly success: readonly (number | null)[];
-  /** Percentiles of the duration of successful calls that ended in that second, in seconds; null if none ended. */
+  /**
+   * For successful calls that ended in that second: percentiles of their duration in seconds; null if none
+   * ended.
+   */
   readonly p50: readonly (number | null)[];
   readonly p99: readonly (number | null)[];
-  /** The share of circuit breakers that are open or half-open. */
+  /** The share of all circuit breakers that are open or half-open. */
   readonly breakersOpen: readonly number[];
 }
 

@@ -3,9 +3,7 @@ import { broken, type Failure, rejected, tooMany } from './failures.ts';
 
 type Entry = NonNullable<ServiceSettings['recording']>[number];
 
-/**
- * Recorded answers of a real service, sorted by time. They stay the same, whatever load the simulation makes.
- */
+/** Recorded answers of a real service, sorted by time. The load of the simulation does not change them. */
 export class Recording {
   readonly #entries: readonly Entry[];
 
@@ -13,9 +11,7 @@ export class Recording {
     this.#entries = [...entries].sort((a, b) => a.at - b.at);
   }
 
-  /**
-   * Returns the entry whose time is nearest to `ms`. Of two equally near entries it returns the earlier one.
-   */
+  /** Returns the entry whose time is nearest to `ms`. */
   at(ms: number): Entry {
     const entries = this.#entries;
     let low = 0;

@@ -1,10 +1,7 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 import { type Notice, OptionsError } from 'holdfast';
 
-/**
- * An incident that was recorded in production, as a scenario: calls arrive at the recorded times, and the
- * service answers as recorded.
- */
+/** An incident that was recorded in production, as a scenario. Calls arrive and are answered as recorded. */
 export interface Incident {
   readonly scenario: Scenario;
   readonly recorded: RecordedFigures;
@@ -29,7 +26,7 @@ export interface IncidentFilter {
   readonly target?: string | undefined;
 }
 
-/** The fields that are read from a recorded notice. A notice is an event that a policy reports. */
+/** The fields that are read from a recorded notice (an event that a policy reports). */
 type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
   readonly work?: number;
   readonly class?: string;

@@ -19,7 +19,10 @@ interface RunRecord {
 /** What a figure is measured for: an interval of time, a class of clients, a service, an instance. */
 export type Part = Partial<Pick<Bound, 'from' | 'until' | 'clients' | 'service' | 'instance' | 'step'>>;
 
-/** Figures of all clients, one class of clients, or one tier (a service that calls another). Times are in seconds. */
+/**
+ * Figures of all clients, one class of clients, or one tier (a service that calls another). Times are in
+ * seconds.
+ */
 export interface Figures {
   readonly begun: number;
   readonly succeeded: number;
@@ -47,8 +50,7 @@ export interface RunReport {
   readonly events: number;
   readonly all: Figures;
   /**
-   * Seconds from the end of the faults until goodput (successes per second) was normal again; null if it
-   * never was.
+   * Seconds from the end of the faults until goodput (successes per second) was normal; null if it never was.
    */
   readonly recovery: number | null;
   readonly metastable: boolean;
@@ -63,7 +65,7 @@ export interface ServiceFigures {
   readonly completed: number;
   readonly refused: number;
   readonly zombies: number;
-  /** The share of working time that was spent on calls whose caller had given up. */
+  /** The share of the service's working time that was spent on calls whose caller had given up. */
   readonly wasted: number;
   readonly workedMs: number;
   readonly wastedMs: number;
@@ -73,15 +75,12 @@ export interface ServiceFigures {
 }
 
 /**
- * Goodput (successes per second) has recovered when its average over `RECOVERED_MS` reaches this share of its
- * average before the faults.
+ * Goodput (successes per second) has recovered when it is 95 % of its average before the faults. It is
+ * averaged over `RECOVERED_MS`.
  */
 const RECOVERED = 0.95;
 const RECOVERED_MS = 5000;
-/**
- * A system is metastable if its goodput stays below this share of its normal goodput after the faults have
- * ended.
- */
+/** A system is metastable if its goodput stays below 50 % of normal after the faults have ended. */
 const STUCK = 0.5;
 
 /** The measurements of one run. The same scenario, policy and seed give the same `hash`. */
@@ -97,8 +96,8 @@ export class Results {
   }
 
   /**
-   * Computes a figure; times are in seconds. Infinity means that an event, such as a recovery, never happened. NaN
-   * means that there was nothing to measure.
+   * Computes a figure; times are in seconds. Infinity: the event, such as a recovery, never happened. NaN:
+   * nothing was measured.
    */
   figure(metric: Metric, part: Part = {}): number {
     const { durationMs, services } = this.record;
@@ -298,9 +297,9 @@ export class Results {
     const rate = (start: number, end: number) =>
       tallies.reduce((sum, { succeeded }) => sum + succeeded.sum(start, end), 0) / (end - start);
     const normal = rate(from, troubleFrom);
-    // There were no successes before the faults, so there is no normal goodput to compare with.
+    // Without successes before the faults, there is no normal goodput to compare with.
     if (!(normal > 0)) return Infinity;
-    // If goodput is low at the end of the run, a recovery in between does not count.
+    // If goodput is low at the end of the run, an earlier recovery does not count.
     const lastFrom = Math.max(troubleUntil, durationMs - RECOVERED_MS);
     if (this.#isStuck(tallies) && rate(lastFrom, durationMs) < STUCK * normal) return Infinity;
     for (let at = troubleUntil; at + RECOVERED_MS <= durationMs; at += 1000) {
@@ -309,7 +308,7 @@ export class Results {
     return Infinity;
   }
 
-  /** True if goodput is still low in the last minute of the run, after the faults have ended. */
+  /** True if goodput (successes per second) is still low in the last minute of the run. */
   #isStuck(tallies: readonly CallerTally[]): boolean {
     const { from, troubleFrom, troubleUntil } = this.#measure();
     const { durationMs } = this.record;

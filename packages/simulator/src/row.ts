@@ -6,8 +6,7 @@ import type { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
 /**
- * A database row with a version number (optimistic locking). A write succeeds only if the version is the one
- * that was read.
+ * A database row with a version number. A write succeeds only if nobody changed the row since it was read.
  */
 export class Row {
   version = 0;
@@ -26,10 +25,6 @@ export class Row {
   }
 }
 
-/**
- * One attempt to change the row. It travels to the row, reads the version, travels back to the caller,
- * travels to the row again and writes.
- */
 class Visit extends Alarm {
   readonly #row: Row;
   readonly #job: Job;

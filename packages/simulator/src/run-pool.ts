@@ -9,14 +9,16 @@ interface Job {
   settle(reply: Reply): void;
 }
 
-/** A pool of worker threads for simulation runs. A thread starts when it is needed; `close` ends all threads. */
+/**
+ * A pool of worker threads for simulation runs. Each thread starts when it is needed; `close` ends all
+ * threads.
+ */
 export class RunPool {
   readonly #size: number;
   readonly #signal: AbortSignal | undefined;
   readonly #waiting: Job[] = [];
   readonly #all = new Set<Worker>();
   readonly #idle: Worker[] = [];
-  /** For each current run, a function that makes the run fail. */
   readonly #fails = new Set<(error: Error) => void>();
 
   /** When `signal` aborts, all threads are terminated and their runs fail. */
@@ -78,8 +80,8 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // Call `close` first. A failed run removes its thread from the pool, and then `close` would not terminate
-    // that thread.
+    // Call `close` first. A failed run removes its thread from `#all`, and `close` ends only threads in
+    // there.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

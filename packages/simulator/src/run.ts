@@ -20,14 +20,13 @@ export interface RunAnswer {
   readonly seed: number;
   readonly hash: string;
   /**
-   * One figure for each of `bounds`. Infinity means that an event, such as a recovery, never happened. NaN means that
-   * there was nothing to measure.
+   * One figure for each of `bounds`. Infinity: the event, such as a recovery, never happened. NaN: nothing
+   * was measured.
    */
   readonly figures: readonly number[];
   readonly report: RunReport | undefined;
 }
 
-/** Executes one run. It uses promises only if a policy needs them, because promises are slower. */
 export async function perform(request: RunRequest): Promise<RunAnswer> {
   const { scenario, bounds = [], report, ...options } = request;
   const results = needsPromises(request)
@@ -42,10 +41,7 @@ export async function perform(request: RunRequest): Promise<RunAnswer> {
   };
 }
 
-/**
- * True if a policy of the run has a cache, a fallback or a mode. These parts are async functions, so they
- * need promises.
- */
+/** The policy parts cache, fallback and mode are async functions, so they need promises. */
 function needsPromises({ scenario, policy: tested, policies }: RunRequest): boolean {
   const { clients, services } = scenario;
   const calls = Object.values(services).flatMap(({ calls: its, routes }) => [

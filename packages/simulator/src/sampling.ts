@@ -8,10 +8,7 @@ export const none: Sampler = () => 0;
 type Amounts = Exclude<TimeSettings, number | undefined>;
 type Kind = Omit<Amounts, 'mix'>;
 
-/**
- * Returns a function that draws random durations in µs, as the scenario describes them. Without a description
- * it always returns 0.
- */
+/** Returns a function that draws random durations in µs. Without a description it always returns 0. */
 export function sampler(time: TimeSettings | undefined, random: Random): Sampler {
   if (time === undefined) return none;
   if (typeof time === 'object' && isExponential(time)) {
@@ -22,7 +19,7 @@ export function sampler(time: TimeSettings | undefined, random: Random): Sampler
   return () => Math.max(0, Math.round(draw() * 1000));
 }
 
-/** True if a duration is purely exponential. This is the most frequent kind, so it has a faster sampler. */
+/** Most durations are exponential, so these have a faster sampler. */
 function isExponential(time: Amounts): time is Amounts & { exponential: number } {
   return time.exponential !== undefined && !time.plus && !time.mix?.length;
 }

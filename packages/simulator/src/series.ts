@@ -1,14 +1,11 @@
-/** Events are counted in steps of 100 ms, so this is the shortest interval that can be measured. */
+/** Events are counted in steps of 100 ms. Shorter intervals cannot be measured. */
 const stepUs = 100_000;
 
 export class Series {
   total = 0;
   #counts = new Float64Array(1024);
   #length = 0;
-  /**
-   * The step of the latest event. Most events fall into the same step as the one before; then no division is
-   * needed.
-   */
+  /** The step of the latest event. The next event is mostly in the same step, and then needs no division. */
   #step = 0;
   #fromUs = -stepUs;
 
@@ -26,7 +23,7 @@ export class Series {
     this.#fromUs = step * stepUs;
   }
 
-  /** The number of events in [fromMs, untilMs), rounded to whole steps. */
+  /** The number of events in [fromMs, untilMs), rounded to whole steps of 100 ms. */
   sum(fromMs: number, untilMs: number): number {
     const end = Math.min(this.#length, Math.round((untilMs * 1000) / stepUs));
     let sum = 0;
@@ -35,8 +32,7 @@ export class Series {
   }
 
   /**
-   * Splits the time from `fromMs` into intervals of `stretchMs`, and returns the highest count of events in
-   * one of them.
+   * Splits the time into intervals of `stretchMs`, and returns the highest count of events in one interval.
    */
   most(fromMs: number, untilMs: number, stretchMs: number): number {
     const end = Math.min(untilMs, (this.#length * stepUs) / 1000);
@@ -85,7 +81,6 @@ export class Samples {
     );
   }
 
-  /** For each share and each second: the quantile, in seconds, of the samples that ended in that second. */
   bySecond(shares: readonly number[], untilMs: number): (number | null)[][] {
     const seconds = Math.ceil(untilMs / 1000);
     const found: (number | null)[][] = shares.map(() => new Array(seconds).fill(null));
@@ -103,7 +98,7 @@ export class Samples {
     return found;
   }
 
-  /** The share of the samples that ended in [fromMs, untilMs) whose value is above `valueUs`. */
+  /** Of the samples that ended in [fromMs, untilMs): the share with a value above `valueUs`. */
   shareAbove(valueUs: number, fromMs = 0, untilMs = Infinity): number {
     let above = 0;
     let count = 0;

@@ -11,7 +11,7 @@ import { none, type Sampler, sampler } from './sampling.ts';
 import { ServiceTally } from './tally.ts';
 import type { World } from './world.ts';
 
-/** How a service handles a call: the time of its own work, and its calls to other services after that. */
+/** How a service handles a call: first its own work, then its calls to other services. */
 export interface Route {
   readonly time: Sampler;
   readonly calls: Caller[];
@@ -23,7 +23,7 @@ export class Service {
   readonly settings: ServiceSettings;
   readonly tally: ServiceTally;
   readonly instances: readonly Instance[];
-  /** The names of the instances if the policy of the caller selects the instance; otherwise undefined. */
+  /** The names of the instances, if the caller's policy selects one of them; otherwise undefined. */
   readonly targets: readonly string[] | undefined;
   readonly route: Route;
   readonly routes = new Map<string, Route>();
@@ -54,7 +54,6 @@ export class Service {
     this.#chance = world.random('chance', name);
   }
 
-  /** Sends an attempt to an instance. The network may lose the message. */
   send(job: Job): void {
     const { tally, world } = this;
     job.instance = this.#instanceFor(job);
@@ -108,20 +107,14 @@ export class Instance {
   readonly index: number;
   readonly service: Service;
   busy = 0;
-  /** The number of calls that wait in the queue or are being served by this instance. */
   present = 0;
-  /** Faults change the fields from here to `speed`. */
   stalledUntilUs = 0;
-  /**
-   * The total time of all stalls so far. The current stall counts in full, including the part that is still
-   * to come.
-   */
+  /** The total time of all stalls so far. The current stall counts in full, up to its future end. */
   stoodUs = 0;
   isRefusing = false;
   isHanging = false;
   errors: readonly InjectedError[] = [];
   extraUs = 0;
-  /** The speed without faults; 1 is normal. */
   capacity = 1;
   /** The current speed, with faults. */
   speed = 1;
@@ -211,7 +204,6 @@ export class Instance {
     return `${this.name} has ${this.queued.toLocaleString('en')} calls in its queue after ${seconds} s, and more coming: give the queue a max, or the run a shorter duration.`;
   }
 
-  /** Rejects a waiting call of lower priority, if there is one. Returns true if it did. */
   #makeRoom(rank: number): boolean {
     const displaced = this.#queue.lessImportant(rank);
     if (!displaced) return false;
@@ -229,11 +221,10 @@ export class Instance {
     this.#limit?.onCancel();
   }
 
-  /** Called when the service's own work for a call is done. The service then calls other services, or answers. */
+  /** Called when the service's own work for a call is done. It then calls other services, or answers. */
   served(job: Job): void {
     const stoodUs = this.stoodUs - job.stoodUs;
     if (stoodUs > 0) {
-      // The instance was stalled during the work, so the work takes longer.
       job.stoodUs = this.stoodUs;
       job.serve(stoodUs);
       return;
@@ -241,7 +232,7 @@ export class Instance {
     const { service } = this;
     const { poison, caller } = job.call;
     this.#account(job);
-    // A poison call fails in the last service of its chain. The services before that pass it on.
+    // A poison call (it fails at every attempt) fails only in the last service of its chain.
     const isLast = service.routeOf(job).calls.length === 0;
     if (job.fate) this.#finish(job, false, job.fate);
     else if (isLast && (poison || service.happens(caller.failing))) this.#finish(job, false, broken());
@@ -337,7 +328,7 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // If workers have no limit, no call waits. Recording a wait of 0 for each call would double the memory.
+    // Without a limit of workers, no call waits. Recording a wait of 0 for each call would double the memory.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

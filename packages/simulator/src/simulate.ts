@@ -22,13 +22,13 @@ export interface AnyRunOptions {
 
 /** The options of `simulate`. `policy` is required. */
 export interface SimulationOptions extends AnyRunOptions {
-  /** The name of the policy under test, which the scenario or `policies` defines. Required. */
+  /** The name of the policy under test. The scenario or `policies` defines it. Required. */
   readonly policy: string;
   /** The seed of all random numbers. Default: the first seed of the scenario. */
   readonly seed?: number | undefined;
   /**
-   * The run fails when more calls than this wait in one queue, before the process runs out of memory: a
-   * waiting call takes about 1 KB. Default: `2000000`.
+   * The run fails when more calls than this wait in one queue. It limits memory: a waiting call takes about 1
+   * KB. Default: `2000000`.
    */
   readonly waitingMax?: number | undefined;
 }
@@ -38,7 +38,7 @@ const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
 
-/** Runs a scenario without promises, which is faster. The same arguments give the same results. */
+/** Runs a scenario without promises, because they are slow. The same arguments give the same results. */
 export function simulate(scenario: Scenario, options: SimulationOptions): Results {
   const stage = new Stage(scenario, options, false);
   return withoutStacks(() => {
@@ -50,8 +50,8 @@ export function simulate(scenario: Scenario, options: SimulationOptions): Result
 }
 
 /**
- * Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower, and its trace is
- * the same.
+ * Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower and has the same
+ * trace.
  */
 export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
   const stage = new Stage(scenario, options, true);
@@ -61,10 +61,7 @@ export async function simulateAsync(scenario: Scenario, options: SimulationOptio
   return stage.results();
 }
 
-/**
- * Runs a function with stack traces switched off. Each attempt that times out creates an error, and a stack
- * trace is slow.
- */
+/** Each attempt that times out creates an error. Its stack trace would make the simulation slow. */
 function withoutStacks<R>(run: () => R): R {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -86,7 +83,7 @@ class Stage {
   readonly #tiers = new Map<string, CallerTally>();
   readonly #watch: Watch;
   /**
-   * For each `PolicySpec`, the first policy that was made from it. Further policies are copies with their own state.
+   * For each `PolicySpec`, the first policy made from it. Further policies are copies with their own state.
    */
   readonly #firstOf = new Map<PolicySpec, Policy>();
   #callers = 0;
@@ -168,7 +165,7 @@ class Stage {
     });
   }
 
-  /** Returns the same caller `times` times: all these calls to a service share one policy. */
+  /** Returns the same caller `times` times, because all these calls share one policy. */
   #callersOf(from: string, call: CallSettings): Caller[] {
     return new Array<Caller>(call.times).fill(this.#tier(from, call));
   }
@@ -204,10 +201,7 @@ class Stage {
     return (this.#options.make ?? policy)(fields, environment);
   }
 
-  /**
-   * The options of a policy. If the policy has no attempt timeout, it gets `attemptTimeout`, provided that
-   * this is shorter than the policy's total timeout.
-   */
+  /** A policy without an attempt timeout gets `attemptTimeout`, if that is shorter than its total timeout. */
   #specOf(name: string, attemptTimeout: number | undefined): PolicySpec {
     const { policies, policy: tested } = this.#options;
     const wanted = name === underTest ? tested : name;

@@ -2,12 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parsePolicies, parseScenario, type Scenario } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
 
-/** The folder of the scenarios in this package, beside `src` and `dist`. */
+/** This folder is in the package, beside `src` and `dist`. */
 const folder = new URL('../storms/', import.meta.url);
 
 /**
- * The policies that the scenarios in this package compare: Holdfast's default, naive policies, and those of
- * other libraries.
+ * The policies that the scenarios compare: Holdfast's default, naive policies, and those of other libraries.
  */
 export function stormPolicies(): ReadonlyMap<string, PolicySpec> {
   return parsePolicies(readFileSync(new URL('policies.yaml', folder), 'utf8'), 'policies.yaml');

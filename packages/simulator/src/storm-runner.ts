@@ -22,8 +22,8 @@ export interface StormRow {
 export interface StormRunner {
   scenarios(): readonly { readonly name: string; readonly summary: string }[];
   /**
-   * Runs the policies of a YAML document beside the default policies. Rejects with a readable message if the
-   * document is not valid.
+   * Runs the policies of a YAML document beside the default policies. An invalid document rejects with a
+   * readable message.
    */
   run(
     scenario: string,
@@ -32,7 +32,7 @@ export interface StormRunner {
   ): Promise<StormRow[]>;
 }
 
-/** The number of runs of each policy. It is enough to see a difference, and a result takes only seconds. */
+/** The number of runs of each policy. Three show a difference, and take only seconds. */
 const seedsEach = 3;
 const pointsMax = 200;
 const shown = ['success', 'multiplication', 'recovery', 'p99', 'goodput'] as const;

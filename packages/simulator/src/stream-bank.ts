@@ -1,11 +1,10 @@
 import type { Random } from 'holdfast';
 
 /**
- * Random generators for many clients. All state is in one array, which fits into the processor's cache. The
- * algorithm is that of `seededRandom`.
+ * Random generators for many clients, with the algorithm of `seededRandom`. All state is in one array,
+ * because that fits into the processor's cache.
  */
 export class StreamBank {
-  /** The client whose numbers `draw` returns. */
   current = 0;
   readonly #state: Int32Array;
 

@@ -7,7 +7,7 @@ import { words } from './trial.ts';
 
 /** One setting to vary, and the values to try. */
 export interface SweepAxis {
-  /** The path of a field of the policy (`policy.backoff.base`) or of the scenario (`clients.web.arrivals.poisson`). */
+  /** A field of the policy (`policy.backoff.base`) or of the scenario (`clients.web.arrivals.poisson`). */
   readonly path: string;
   readonly values: readonly (string | number | boolean)[];
 }
@@ -146,8 +146,7 @@ function rangeOf(
   if ((unit !== unitToo && unit !== '') || !(stride > 0) || !(Number(until) >= Number(from))) {
     throw new OptionsError(path, text, 'a range such as "1..6" or "100ms..500ms+100"');
   }
-  // If the step is larger than the range, only the first value would be tried. That is a mistake of the user,
-  // so it is an error.
+  // With a step larger than the range, only the first value would be tried. The user cannot want that.
   if (Number(until) > Number(from) && Number(from) + stride > Number(until) + stride / 1e6)
     throw new OptionsError(
       path,
@@ -166,7 +165,6 @@ function rangeOf(
   return values;
 }
 
-/** The step to suggest in an error message: 1 between whole numbers, otherwise a tenth of the range. */
 function stepOf(from: number, until: number): number {
   return Number.isInteger(from) && Number.isInteger(until) ? 1 : Number(((until - from) / 10).toPrecision(2));
 }

@@ -6,8 +6,8 @@ export const DONE_WELL = 5;
 export const GAVE_UP = 6;
 
 /**
- * A hash of all events of a run. The order of events with the same time does not change the hash, because
- * promises can change that order.
+ * A hash of all events of a run. Promises can change the order of events with the same time, so that order
+ * does not change the hash.
  */
 export class Trace {
   count = 0;
@@ -15,7 +15,7 @@ export class Trace {
   #high = 0;
 
   note(atUs: number, entity: number, kind: number): void {
-    // Division is slow, so it is skipped for times below 2³¹ µs (36 minutes).
+    // Division is slow, so skip it for times below 2³¹ µs (36 minutes).
     const late = atUs < 0x80000000 ? 0 : (atUs / 0x100000000) | 0;
     let mixed = Math.imul((atUs | 0) ^ Math.imul(late, 0x85ebca6b), 0x9e3779b1);
     mixed = Math.imul((mixed ^ (mixed >>> 15)) + Math.imul(entity | 0, 0xc2b2ae35) + kind, 0x27d4eb2f);

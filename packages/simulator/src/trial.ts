@@ -11,9 +11,7 @@ export interface Finding {
   readonly what: string;
   readonly atLeast: number | null;
   readonly atMost: number | null;
-  /**
-   * The median over all seeds; null if the event was not observed, such as a recovery that never happened.
-   */
+  /** The median over all seeds; null if the event, such as a recovery, never happened. */
   readonly figure: number | null;
   readonly met: boolean;
 }
@@ -23,10 +21,7 @@ export interface Trial {
   readonly policy: string;
   readonly pass: boolean;
   readonly findings: readonly Finding[];
-  /**
-   * Bounds on the damage that a bad policy must cause in this scenario. If it causes less damage, the
-   * simulation is wrong.
-   */
+  /** The damage that a bad policy must cause in this scenario. If it causes less, the simulation is wrong. */
   readonly damage: readonly Finding[];
   /** The hash of the run with each seed. */
   readonly hashes: readonly string[];
@@ -38,7 +33,10 @@ export interface TrialOptions extends AnyRunOptions {
   readonly seeds?: readonly number[] | undefined;
 }
 
-/** Runs a scenario with one policy and several seeds, and compares the medians with the bounds of the scenario. */
+/**
+ * Runs a scenario with one policy and several seeds. Compares the median of each figure with the scenario's
+ * bounds.
+ */
 export function tryPolicy(scenario: Scenario, policy: string, options: TrialOptions = {}): Trial {
   const { seeds = scenario.seeds, ...rest } = options;
   const bounds = boundsOf(scenario, policy);
@@ -49,9 +47,7 @@ export function tryPolicy(scenario: Scenario, policy: string, options: TrialOpti
   return trialOf(scenario, policy, runs);
 }
 
-/**
- * Returns the bounds of a scenario that apply to a policy: first those of `expect`, then those of `damage`.
- */
+/** Returns the bounds that apply to a policy: first those of `expect`, then those of `damage`. */
 export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }
@@ -76,7 +72,7 @@ export function trialOf(
   };
 }
 
-/** The policies to compare: the scenario's list `compare`, or all its policies if that list is empty. */
+/** The policies to compare: the scenario's list `compare`. If that list is empty: all its policies. */
 export function comparedIn(scenario: Scenario): readonly string[] {
   return scenario.compare.length > 0 ? scenario.compare : Object.keys(scenario.policies);
 }

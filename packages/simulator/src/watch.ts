@@ -4,7 +4,6 @@ import type { CallerTally } from './tally.ts';
 import type { World } from './world.ts';
 
 const STEP_US = 1_000_000;
-/** Of each class of clients, at most this many breakers are sampled. */
 const ASKED_MAX = 100;
 
 /** Records queue lengths and the share of open breakers once a second. It does not change the simulation. */

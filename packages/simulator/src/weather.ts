@@ -2,10 +2,7 @@ import { type Metric, parseScenario, type Scenario } from '@holdfast/config';
 import { median } from './estimates.ts';
 import type { RunAnswer, RunRequest } from './run.ts';
 
-/**
- * A test case for an everyday situation. In it the default policy must do at least as well as a call without
- * retries.
- */
+/** A test case for an everyday situation. The default policy must do as well as a call without retries. */
 export interface WeatherCase {
   readonly id: string;
   readonly title: string;
@@ -22,13 +19,14 @@ export interface WeatherBound {
   readonly until?: number;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /**
-   * The lower limit is the figure of the policy `bare`, which makes only one attempt, with the same seeds.
-   */
+  /** The lower limit is the figure of the policy `bare` with the same seeds. `bare` makes one attempt. */
   readonly likeBare?: true;
 }
 
-/** `holdfast` is the default policy, `bare` makes one attempt, and `plain4` is a plain loop of up to four attempts. */
+/**
+ * `holdfast` is the default policy. `bare` makes one attempt. `plain4` is a plain loop of up to four
+ * attempts.
+ */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
 /** The result of one test case: whether all its bounds are met. */
@@ -80,7 +78,7 @@ export function weatherVerdict(
   return { id, title, pass: findings.every(({ met }) => met), findings };
 }
 
-/** Combines the figures of all seeds. Shares are averaged, because a median would hide one failed seed of five. */
+/** Shares are averaged, because a median would hide one failed seed of five. */
 function combined(metric: Metric, figures: readonly number[]): number {
   if (metric !== 'success' && metric !== 'finished') return median(figures);
   return figures.reduce((sum, each) => sum + each, 0) / figures.length;
@@ -156,8 +154,8 @@ function constantLatency(share: number): WeatherCase[] {
   ];
   return [500, 2200, 3000, 5000, 8000].flatMap((ms) =>
     rates.map(([rate, gapMs]) => {
-      // Before the first call the policy does not know the latency. So the first call to a very slow service
-      // may fail, and measuring starts with the second call.
+      // Before the first call the policy does not know the latency. So the first call to a slow service may
+      // fail.
       const second = 100 * Math.ceil((gapMs + 1) / 100);
       const from = ms > 7000 ? second : 0;
       return weather({
@@ -177,8 +175,7 @@ function constantLatency(share: number): WeatherCase[] {
 }
 
 function oddLatency(share: number): WeatherCase[] {
-  // A lognormal distribution with a median of 4 s and a p99 of 30 s. 2.3263 is the p99 of the standard normal
-  // distribution.
+  // The median is 4 s and the p99 is 30 s. 2.3263 is the p99 of the standard normal distribution.
   const model = { lognormal: { median: 4 * S, sigma: Math.log(30 / 4) / 2.3263 } };
   return [
     ...['0.1/s', '10/s'].map((rate) =>
@@ -204,7 +201,7 @@ function oddLatency(share: number): WeatherCase[] {
     weather({
       id: 'flaky server',
       title: '10 % resets, 10 % 429 with Retry-After, 10 % answers of 3 s; 200 calls at 50/s',
-      // At 50/s the 200th call begins at exactly 4 s. The extra 10 ms include the 200th call.
+      // At 50 calls/s the 200th call begins at exactly 4 s. The extra 10 ms include it.
       duration: 4 * S + 10,
       service: {
         time: {
@@ -224,7 +221,6 @@ function oddLatency(share: number): WeatherCase[] {
   ];
 }
 
-/** Services that fail at random with connection resets and 500s, whatever the load is. */
 function independentFailures(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['0.1/s', 40_000 * S],
@@ -248,8 +244,8 @@ function independentFailures(share: number): WeatherCase[] {
 }
 
 /**
- * About half of the failing attempts get a connection reset, the others a 500. Both faults together fail 1 − (1 −
- * `value`)² of the attempts.
+ * About half of the failing attempts get a connection reset, the others a 500. Together both faults fail the
+ * share `failing` of all attempts.
  */
 function halves(failing: number): object[] {
   const value = 1 - Math.sqrt(1 - failing);
@@ -388,8 +384,8 @@ function changes(share: number): WeatherCase[] {
 }
 
 /**
- * All calls fail after a long normal period, with 10,000 calls a second. Only a sample of the clients is
- * simulated, because clients do not affect each other here.
+ * All calls fail after a long normal period. Clients do not affect each other here, so only a sample of them
+ * is simulated.
  */
 function outages(share: number): WeatherCase[] {
   const fleets: [clients: number, sample: number, atMost5s: number, atMost60s: number][] = [
@@ -401,7 +397,7 @@ function outages(share: number): WeatherCase[] {
   ];
   return [0.001, 0.01].flatMap((failing) =>
     fleets.map(([clients, sample, atMost5s, atMost60s]) => {
-      // A client that makes a thousand calls a second has collected enough history after ten minutes.
+      // A client with a thousand calls/s has collected enough history after ten minutes.
       const outageAt = share * (clients === 10 ? 10 * M : 2 * H);
       return weather({
         id: `outage after ${failing * 100} % for ${clients} clients`,

@@ -7,7 +7,6 @@ export class World {
   readonly timeline: Timeline;
   readonly trace = new Trace();
   readonly isPromised: boolean;
-  /** The run fails when more calls than this wait in the queue of one instance. */
   readonly waitingMax: number;
   readonly #seed: number;
 
@@ -19,8 +18,8 @@ export class World {
   }
 
   /**
-   * Returns a random generator for one purpose. Drawing more numbers for one purpose does not change those of
-   * others.
+   * Returns a random generator for one purpose. Drawing from it does not change the numbers of other
+   * purposes.
    */
   random(...names: (string | number)[]): Random {
     return seededRandom(this.#seed, ...names);

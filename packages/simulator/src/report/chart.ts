@@ -4,7 +4,6 @@ import { escaped } from './markup.ts';
 
 export interface Line {
   readonly name: string;
-  /** The number of the line's style in the style sheet, as in the class name `p3`. */
   readonly style: number;
   readonly band: Band;
 }
@@ -15,10 +14,8 @@ export interface Chart {
   readonly seconds: number;
   readonly faults: readonly FaultWindow[];
   readonly lines: readonly Line[];
-  /** Formats a value for the axis, and for the text under the mouse pointer. */
   readonly show: (value: number) => string;
   readonly scale?: 'linear' | 'log' | undefined;
-  /** The top of the axis is at least this value. */
   readonly most?: number | undefined;
   /** The largest possible value, such as 1 for a share. The axis does not go above it. */
   readonly cap?: number | undefined;
@@ -30,7 +27,7 @@ const LEFT = 58;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 30;
-/** The most points of a line. More points would not be visible, and would only make the file larger. */
+/** More points on a line would not be visible, and would make the file larger. */
 const POINTS_MAX = 250;
 
 /** Draws a chart over time as SVG. Only the values under the mouse pointer need a script. */
@@ -76,13 +73,12 @@ ${drawn.join('\n')}
 </svg><output class="readout" aria-live="polite"></output></figure>`;
 }
 
-/** A description for screen readers: the range of each line and its last value. */
 function spoken({ lines, show }: Chart): string {
   return lines
     .map(({ name, band }) => {
       const known = band.mean.filter((value) => value !== null);
       if (known.length === 0) return `${name}: nothing`;
-      // Do not use `Math.min(...known)`: a run of some days has too many values for one call.
+      // `Math.min(...known)` would fail: a run of some days has too many values for one call.
       const least = known.reduce((low, value) => Math.min(low, value));
       const most = known.reduce((high, value) => Math.max(high, value));
       return `${name}: from ${show(least)} to ${show(most)}, at the end ${show(known.at(-1)!)}`;

@@ -8,7 +8,6 @@ export interface ShownFigure {
   show(figure: number | null | undefined): string;
 }
 
-/** The figures of callers that reports show, in the order in which they are shown. */
 export const callerFigures: readonly ShownFigure[] = [
   {
     key: 'success',

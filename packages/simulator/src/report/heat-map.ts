@@ -75,17 +75,12 @@ function layout({ axes, cells }: Sweep) {
   };
 }
 
-/**
- * The difference between the highest and the lowest figure of a cell, as a list of one number. The list is
- * empty if one of them is null.
- */
+/** Returns an empty list if a figure is null, so that `flatMap` leaves this cell out. */
 function widthOf({ least, most }: Spread): readonly number[] {
   return least === null || most === null ? [] : [most - least];
 }
 
-/**
- * Mixes a colour from pale yellow (`share` 0) to blue (`share` 1). The blue is light enough for black text.
- */
+/** Mixes a colour from pale yellow (`share` 0) to blue (`share` 1). Black text is readable on all of them. */
 function colour(share: number): string {
   const mix = (from: number, to: number) => Math.round(from + (to - from) * share);
   return `rgb(${mix(255, 86)},${mix(247, 156)},${mix(214, 214)})`;

@@ -62,7 +62,7 @@ const servicePlots: readonly Plot[] = [
   { key: 'refused', title: 'Refused', says: 'by the service itself', show: perSecond },
 ];
 
-/** Formats a comparison as one HTML file, which needs no network and no script. */
+/** Formats a comparison as one HTML file. It needs no network, and can be read without a script. */
 export function reportHtml(comparison: Comparison): string {
   const { scenario, policies, seeds } = comparison;
   const heading = `${scenario.id}${scenario.variant ? ` (${scenario.variant})` : ''}: ${scenario.title}`;
@@ -99,7 +99,7 @@ ${policies.map(({ policy, trial }) => `${escaped(policy)} <code>${escaped(trial.
   );
 }
 
-/** The style sheet has ten line styles. Each further policy gets a hue that is far from the hue before it. */
+/** The style sheet has ten line styles. Each further policy gets a hue far from the one before. */
 function furtherStyle(index: number): string {
   if (index < 10) return '';
   return `.p${index}{--c:hsl(${(index * 137.5) % 360} 60% 50%);--dash:${2 + 3 * (index % 5)} ${2 + 2 * (index % 3)}}`;
@@ -117,7 +117,7 @@ ${body}
 `;
 }
 
-/** Reads a file of the folder `report`, which is in the package folder beside `src` and `dist`. */
+/** The folder `report` is in the package folder, beside `src` and `dist`. */
 function asset(name: string): string {
   return readFileSync(new URL(`../../report/${name}`, import.meta.url), 'utf8');
 }

@@ -1,9 +1,8 @@
-/** Escapes text for HTML. The result is safe between tags and inside quotes. */
+/** The result is safe between tags and inside quotes. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Formats a figure with about three digits, and a comma between thousands. */
 export function show(figure: number | null | undefined): string {
   if (figure === null || figure === undefined) return '–';
   const size = Math.abs(figure);
@@ -12,7 +11,6 @@ export function show(figure: number | null | undefined): string {
   return `${Number(figure.toPrecision(3))}`;
 }
 
-/** Formats a time: in ms below one second, otherwise in seconds. */
 export function showSeconds(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return 'never';
   if (seconds > 0 && seconds < 1) return `${show(seconds * 1000)} ms`;

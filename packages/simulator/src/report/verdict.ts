@@ -8,7 +8,7 @@ const seconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
 const factors: readonly Metric[] = ['multiplication', 'callsPerSuccess', 'surge'];
 const rates: readonly Metric[] = ['goodput', 'offered'];
 
-/** Formats a figure with the unit of its metric: `99.2 %`, `340 ms`, `1.1×`, `270/s`. */
+/** Examples: `99.2 %`, `340 ms`, `1.1×`, `270/s`. */
 export function showMetric(metric: Metric, figure: number | null): string {
   if (figure === null) return 'never';
   if (shares.includes(metric)) return showShare(figure);
@@ -18,7 +18,7 @@ export function showMetric(metric: Metric, figure: number | null): string {
   return rates.includes(metric) ? `${show(figure)}/s` : show(figure);
 }
 
-/** Formats the limits of a bound with their unit: `≥ 99 %`, `≤ 30 s`. */
+/** Examples: `≥ 99 %`, `≤ 30 s`. */
 export function limits({ metric, atLeast, atMost }: Pick<Finding, 'metric' | 'atLeast' | 'atMost'>): string {
   return [
     atLeast === null ? '' : `≥ ${showMetric(metric, atLeast)}`,
@@ -29,8 +29,8 @@ export function limits({ metric, atLeast, atMost }: Pick<Finding, 'metric' | 'at
 }
 
 /**
- * Describes the result of a comparison in one or two sentences for each policy. Without bounds, the policy
- * with the highest success comes first.
+ * Describes the result in one or two sentences per policy. Without bounds, the policy with the highest
+ * success comes first.
  */
 export function verdict({ policies }: Comparison): string {
   const isBounded = policies.some(({ trial }) => trial.findings.length > 0);
@@ -42,10 +42,7 @@ export function verdict({ policies }: Comparison): string {
     .join(' ');
 }
 
-/**
- * Warnings about a policy that its figures do not show: it did not act, or its fallback answered without
- * doing the work.
- */
+/** Warns of facts that the figures do not show: the policy only observed, or its fallback answered. */
 function reservations(compared: ComparedPolicy): string[] {
   const { document, policy } = compared;
   const mode = document?.mode ?? 'enforce';

@@ -21,8 +21,7 @@ export function parseGoal(text: string, path = 'goal'): Goal {
 }
 
 /**
- * Returns the assertions of a goal that a scenario can measure, because it has all the clients and services
- * that they name.
+ * Returns the assertions that a scenario can measure. It must have the clients and services that they name.
  */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
@@ -30,9 +29,7 @@ export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   );
 }
 
-/**
- * Throws if no scenario can measure an assertion. Without this check, such an assertion would count as met.
- */
+/** Throws if no scenario can measure an assertion. Without this check, the assertion would count as met. */
 export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scenario[]): void {
   for (const assertion of assertions) {
     const strangers = storms
@@ -47,10 +44,7 @@ export function assertGoalMeasurable({ assertions }: Goal, storms: readonly Scen
   }
 }
 
-/**
- * True if a scenario can be used for an assertion. An assertion such as `at 5% failures` applies only to the
- * `failingStorm` with that share.
- */
+/** An assertion such as `at 5% failures` applies only to the `failingStorm` with that share. */
 function isAbout({ failing }: Assertion, { id }: Scenario): boolean {
   return failing === undefined || id === `failing-${failing}`;
 }
@@ -63,25 +57,20 @@ export function patienceFor({ assertions }: Goal): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/**
- * Figures that are measured in addition to the goal. They decide between policies that all reach the goal.
- */
+/** Among policies that reach the goal, these figures decide which one is better. */
 export const kindness: readonly Bound[] = ['multiplication', 'success', 'p99'].map(
   (metric) => parseAssertion(`${metric} >= 0`).bound,
 );
 
-/** The largest possible distance from a goal. Infinite and unknown figures get this distance. */
+/** The largest possible distance from a goal. A figure that is infinite or NaN has this distance. */
 const WORST = 10;
 
-/**
- * The search aims at 85 % of a limit. A policy that barely reaches the limit would miss it in other
- * scenarios.
- */
+/** The search aims at 85 % of a limit. A policy that barely meets it would miss it in other scenarios. */
 const MARGIN = 0.85;
 
 /**
- * How far a figure is from its limit: 0 if it meets the limit with the margin, about 1 if it is twice the
- * limit. Missing only the margin counts a tenth.
+ * How far a figure misses its limit: about 1 if it is twice the limit. Missing only the margin counts a
+ * tenth.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);
@@ -93,12 +82,12 @@ function distance(assertion: Assertion, figure: number, margin: number): number 
   const isLower = relation === '>' || relation === '>=';
   const isShare = assertion.bound.metric === 'success';
   if (!Number.isFinite(figure)) return WORST;
-  // For success rates, compare the failures instead: 98 % has four times the failures of 99.5 %.
+  // Compare the failures of success rates: 98 % success has four times the failures of 99.5 %.
   const [wanted, got] = isShare ? [1 - limit, 1 - figure] : isLower ? [figure, limit] : [limit, figure];
   return Math.min(WORST, Math.log2(1 + Math.max(0, got / Math.max(margin * wanted, 1e-6) - 1)));
 }
 
-/** Returns a small penalty, which is lower for less extra load, more successes and a lower p99. */
+/** Returns a small penalty. It is lower for less extra load, more successes and a lower p99. */
 export function unkindness([multiplication = 1, success = 0, p99 = 60]: readonly number[]): number {
   const seconds = Number.isFinite(p99) ? p99 : 60;
   return 0.1 * Math.max(0, multiplication - 1) + 0.5 * (1 - (success || 0)) + 0.01 * Math.log2(1 + seconds);

@@ -1,16 +1,15 @@
 import { OptionsError, type PolicySpec, policy, type Random } from 'holdfast';
 import { lint } from 'holdfast/lint';
 
-/** One setting of a policy that the search may change, with its possible values. */
 interface Gene {
   readonly name: string;
-  /** The possible values, sorted so that neighbours have similar effects. */
+  /** Neighbouring values have similar effects. */
   readonly choices: readonly PolicySpec[];
 }
 
 const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
 
-/** All settings that the search may change. Other settings keep their values from the starting policy. */
+/** Settings that are not in this list keep their values from the starting policy. */
 const genes: readonly Gene[] = [
   {
     name: 'patience',
@@ -69,7 +68,7 @@ const genes: readonly Gene[] = [
   { name: 'hedge', choices: each([false, true], (hedge) => ({ hedge })) },
 ];
 
-/** For each gene the index of its choice; −1 keeps the value of the starting policy. */
+/** For each gene (setting), the index of its choice; −1 keeps the value of the starting policy. */
 export type Genome = readonly number[];
 
 export const unchanged: Genome = genes.map(() => -1);
@@ -88,7 +87,7 @@ function timeouts(): Genome[] {
   );
 }
 
-/** Changes one to three genes, mostly to a neighbouring choice. */
+/** Changes one to three genes (settings), mostly to a neighbouring choice. */
 export function mutated(genome: Genome, random: Random): Genome {
   const next = [...genome];
   const changes = 1 + Math.floor(random() * 3);
@@ -103,14 +102,13 @@ export function mutated(genome: Genome, random: Random): Genome {
   return next;
 }
 
-/** Combines two genomes: takes each gene from one of them, at random. */
 export function crossed(one: Genome, other: Genome, random: Random): Genome {
   return one.map((choice, gene) => (random() < 0.5 ? choice : other[gene]!));
 }
 
 /**
- * Calls `draw` until the genome gives a valid policy. With `isSound`, the policy must also break no rule of
- * `dangerous`.
+ * Calls `draw` until its genome (list of settings) is a valid policy. With `isSound`, it must also break no
+ * rule of `dangerous`.
  */
 export function possible(base: PolicySpec, isSound: boolean, draw: () => Genome): Genome {
   for (let tries = 0; tries < TRIES_MAX; tries++) {

@@ -1,9 +1,6 @@
 import { parseScenario, type Scenario } from '@holdfast/config';
 
-/**
- * Builds a small scenario with one service and at most one fault. It is so small that many can run in a
- * second.
- */
+/** Builds a scenario with one service and at most one fault. It is small, so many can run in a second. */
 function storm(id: string, rate: number, service: string, fault: string, clients = '', title = id): Scenario {
   return parseScenario(`
 id: ${id}
@@ -16,7 +13,7 @@ measure: { from: 5s }
 `);
 }
 
-/** A scenario in which a share of attempts fails by chance. */
+/** A scenario in which the share `share` of all attempts fails by chance. */
 export function failingStorm(share: number, rate = 100): Scenario {
   const service = 'workers: 50, time: { lognormal: { median: 50ms, sigma: 0.6, cap: 5s } }';
   return storm(
@@ -48,7 +45,7 @@ export function tuningStorms(): Scenario[] {
 }
 
 /**
- * Scenarios that are not used in the search. They show whether a tuned policy is also good with other faults.
+ * Scenarios that are not used in the search. They show whether a tuned policy also handles other faults well.
  */
 export function unseenStorms(): Scenario[] {
   const quick = 'workers: 30, time: { lognormal: { median: 80ms, sigma: 0.8, cap: 3s } }';

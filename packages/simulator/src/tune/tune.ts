@@ -47,10 +47,7 @@ export interface Evidence {
 export interface TuneOptions {
   /** The goal that the policy must reach, as `parseGoal` returns it. Required. */
   readonly goal: Goal;
-  /**
-   * The policy from which the search starts. Settings that the search does not change keep its values.
-   * Required.
-   */
+  /** The policy from which the search starts. The search keeps some of its settings. Required. */
   readonly base: PolicySpec;
   /** The scenarios in which each policy is tried. Required. */
   readonly storms: readonly Scenario[];
@@ -73,8 +70,8 @@ const FINALISTS = 4;
 const PARENTS = 6;
 
 /**
- * Searches for the policy that comes nearest to a goal, by small changes of the best policies so far. At the
- * end the best few are tried with more seeds, to exclude lucky results.
+ * Searches for the policy that comes nearest to a goal. It makes small changes to the best policies so far.
+ * At the end it tries the best few with more seeds, to exclude lucky results.
  */
 export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> {
   const { trials = TRIALS, seeds = 1, onProgress } = options;
@@ -84,7 +81,7 @@ export async function tune(options: TuneOptions, pool: RunPool): Promise<Score> 
   const finalSeeds = Math.max(2, Math.floor(trials / (4 * FINALISTS)));
   const explored = Math.max(1, trials - FINALISTS * finalSeeds);
   const ranked = await search({ ...options, base, trials: explored }, pool, (genomes) => {
-    // The search starts with the given policy itself, so the result is never worse than that.
+    // The search starts with the given policy itself, so the result is never worse than that policy.
     if (genomes.length === 0)
       return [unchanged, ...timeoutsOf.filter((genome) => isPossible(policyOf(genome, base), true))];
     return children(genomes.slice(0, PARENTS), BROOD, base, random);
@@ -148,7 +145,7 @@ export async function scorePolicies(
   });
 }
 
-/** Tries the policies of `choose` until `trials` policies were tried. Resolves with all scores, the best first. */
+/** Resolves with all scores, the best first. */
 async function search(
   options: TuneOptions,
   pool: RunPool,
