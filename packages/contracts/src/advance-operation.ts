@@ -14,8 +14,8 @@ import { assertReason } from './parked-filter.ts';
 import type { ParkedEvent, Triage } from './triage.ts';
 
 /**
- * The default settings of a replay. It releases 5 events as a test, then 50 events per second, and stops if
- * more than half of them fail again.
+ * The default settings of a replay: 5 events as a test, then 50 events per second. It stops if more than half
+ * of the events fail again.
  */
 export const defaultReplay: Omit<ReplayRequest, 'filter'> = {
   kind: 'replay',
@@ -36,17 +36,15 @@ export interface OperationStep {
 const batchMax = 1000;
 /** The share of failed events is computed over 50 finished events at a time. */
 const windowSize = 50;
-/** How often a replay checks whether its released events have finished. */
 const checkMs = 200;
-/** After a pause, the replay may release at most as many events at once as the rate allows in this time. */
+/** After a pause, the replay releases at most the events of this many ms at once. */
 const burstMs = 1000;
-/** A replay begins with as many events as its rate allows in this time, and with at least one. */
+/** A replay begins with the events of this many ms at its rate, and with at least one event. */
 const startMs = 20;
 
 /**
- * Performs the next short step of an operation: it changes, selects or releases events, or checks the
- * released events. All state is in the store, so any process can continue after a crash. If two processes try
- * the same step, only one of them succeeds.
+ * Performs the next short step of an operation. All state is in the store, so any process can do the next
+ * step; if two try, only one succeeds.
  */
 export async function advanceOperation(
   triage: Triage,
@@ -66,9 +64,8 @@ export async function advanceOperation(
 }
 
 /**
- * Stops an operation. After that, the unreleased events of a replay can be replayed, edited or discarded again. Changes
- * that a discard, restore or keep has already made stay. Returns false if there is no such operation, or if it is
- * already stopping or has ended.
+ * Stops an operation. Changes that it has already made stay. Returns false for an unknown id, and for an
+ * operation that is stopping or has ended.
  */
 export async function stopOperation(triage: Triage, id: string, act: Act): Promise<boolean> {
   assertReason(act);
@@ -76,7 +73,7 @@ export async function stopOperation(triage: Triage, id: string, act: Act): Promi
 }
 
 /**
- * Changes how many events a replay releases per second. Returns false if there is no such replay, or if it is stopping
+ * Changes how many events a replay releases per second. Returns false if the replay is unknown, is stopping
  * or has ended.
  */
 export async function setRate(triage: Triage, id: string, rate: number, act: Act): Promise<boolean> {
@@ -85,10 +82,7 @@ export async function setRate(triage: Triage, id: string, rate: number, act: Act
   return moveUntilDone(triage, id, ({ request }) => (request.kind === 'replay' ? { rate, act } : undefined));
 }
 
-/**
- * Changes an operation. If another process changes it at the same time, tries again. Returns false if there is no such
- * operation or it must not be changed.
- */
+/** Changes an operation, and tries again if another process changes it at the same time. */
 async function moveUntilDone(
   triage: Triage,
   id: string,
@@ -103,10 +97,7 @@ async function moveUntilDone(
   }
 }
 
-/**
- * Returns the event that a replay publishes. It has the same id and the edited content. The field `past` says
- * when and where the event was first published.
- */
+/** Returns the event that a replay publishes. It has the same id and the edited content. */
 export function replayed(event: ParkedEvent, operation: string): NewEvent {
   const { id, payload, type, key, tenant, headers, correlationId, idempotencyKey } = event;
   const past = { originTopic: event.originTopic, firstSeenAt: event.firstSeenAt, replay: operation };
@@ -135,7 +126,7 @@ interface ReplayStep extends Step {
 }
 
 /**
- * Performs one step of an operation. Returns the time to wait before the next step; `undefined`: the
+ * Performs one step of an operation. Returns how many ms to wait before the next step; `undefined`: the
  * operation has ended.
  */
 type TakeStep<S> = (step: S) => Promise<number | undefined>;
@@ -170,8 +161,7 @@ async function apply({ triage, operation }: Step): Promise<number> {
 async function select({ triage, operation, request, now }: ReplayStep): Promise<number> {
   const selected = await triage.operations.select(operation.id, batchMax);
   if (selected > 0) return 0;
-  // Release a canary (test events) only if the replay has other events too. Otherwise no event would wait for
-  // the test result.
+  // Release test events first (the canary) only if the replay has other events, too.
   const hasCanary = request.canary > 0 && operation.counts.selected > request.canary;
   return move(triage, operation, hasCanary ? { stage: 'canary' } : releasingFrom(now, operation, request));
 }
@@ -191,8 +181,8 @@ async function sendCanary({ triage, operation, request, now, publish }: ReplaySt
 }
 
 /**
- * Returns the change to the stage `releasing`. `paidUntil` is set to just before now; with an older time, a whole
- * second of the rate would be released at once.
+ * Returns the change to the stage `releasing`. An older `paidUntil` would release a whole second of events at
+ * once.
  */
 function releasingFrom(now: number, { memo }: Operation, { rate }: ReplayRequest): OperationChange {
   return { stage: 'releasing', memo: { ...memo, paidUntil: now - Math.max(startMs, 1000 / rate) } };
@@ -210,8 +200,8 @@ async function release({ triage, operation, request, now, publish }: ReplayStep)
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Count these events against the rate before they are released. After a crash between the two, the replay is late,
-  // but never too fast. `move` checks the version, so only one of two processes releases events.
+  // Count these events against the rate before they are released. After a crash in between, the replay is
+  // late, but never too fast.
   const paid = await triage.operations.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });
@@ -252,10 +242,7 @@ function failsTooOften({ counts, memo }: Operation, { stopAbove }: ReplayRequest
   return outcomes >= Math.min(windowSize, counts.selected) && failed > outcomes * stopAbove;
 }
 
-/**
- * Returns the counts at the start of the current window of 50 finished events. When a window is full, the
- * next window starts with the present counts.
- */
+/** Returns the counts at the start of the current window of 50 finished events. */
 function judgedNow({ counts, memo }: Operation): ReplayState['judged'] {
   const outcomes = counts.succeeded + counts.failedAgain - memo.judged.succeeded - memo.judged.failedAgain;
   return outcomes < windowSize

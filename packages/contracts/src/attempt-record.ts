@@ -4,10 +4,7 @@ import type { OutcomeClass } from 'holdfast';
 export interface AttemptRecord {
   /** The number of the attempt, counted from 1. */
   readonly attempt: number;
-  /**
-   * When the attempt ended, epoch ms by the consumer's clock. It is only shown to people, because that clock
-   * may be wrong.
-   */
+  /** When the attempt ended, epoch ms by the consumer's clock. It is only shown to people. */
   readonly at: number;
   readonly tookMs: number;
   readonly class: OutcomeClass;

@@ -6,15 +6,14 @@ import type { Page, PageRequest } from './page.ts';
 import { assertReason } from './parked-filter.ts';
 
 /**
- * The log of changes by people, with the reasons. An engine writes an entry for every change of its own data,
- * in the same transaction. A change outside of the engine (in a gateway, an assembly or a sign-in) is written
- * with `record`.
+ * The log of changes by people, with the reasons. An engine writes an entry for each change of its own data,
+ * in the same transaction. Other changes are written with `record`.
  */
 export interface Audit {
   /** Writes an entry. Resolves when the entry is stored. */
   record(entry: NewAuditEntry): Promise<AuditEntry>;
   get(id: string): Promise<AuditEntry | undefined>;
-  /** Lists entries. The latest entries come first. */
+  /** Lists entries, the latest first. */
   list(question: AuditQuestion, page: PageRequest): Promise<Page<AuditEntry>>;
 }
 
@@ -39,8 +38,7 @@ export const subjectKinds = [
 export type SubjectKind = (typeof subjectKinds)[number];
 
 /**
- * The names of the changes that engines write to the audit log themselves. `record` accepts any other name,
- * too.
+ * The names of the changes that engines write to the audit log themselves. `record` accepts other names, too.
  */
 export type AuditedAct =
   | 'edit'
@@ -70,10 +68,7 @@ export interface NewAuditEntry extends Act {
   readonly before?: unknown;
 }
 
-/**
- * A stored audit entry: one change by an operator. Entries are never changed, except that `undoneBy` is set
- * once.
- */
+/** A stored audit entry: one change by an operator. Only `undoneBy` is ever changed, once. */
 export interface AuditEntry extends Act {
   readonly id: string;
   /** Epoch ms by the store's clock. */
@@ -99,7 +94,6 @@ export interface AuditQuestion {
 
 /** The most subjects of one entry. */
 export const subjectsMax = 100;
-/** The most characters of `what`, the name of the change. */
 const whatMax = 100;
 /** The most bytes of `before` that `record` accepts, as JSON in UTF-8. */
 const beforeBytesMax = 16 * 1024;
@@ -159,8 +153,8 @@ export function auditEntryOf(entry: NewAuditEntry, id: string, at: number): Audi
 }
 
 /**
- * Throws unless the audit entry with the id `undoes` can be undone. `entry` is the stored entry; `undefined`: there is
- * none.
+ * Throws unless the audit entry with the id `undoes` can be undone. `entry` is that stored entry;
+ * `undefined`: there is none.
  */
 export function assertUndoable(undoes: string, entry: Pick<AuditEntry, 'undoneBy'> | undefined): void {
   if (!entry) throw new TriageError('NOT_UNDOABLE', `there is no audit entry ${undoes}`);

@@ -13,7 +13,7 @@ export interface Broker<Tx = unknown> {
 
   /**
    * Creates the topic if it does not exist, and returns its settings. A setting that is not given keeps its
-   * stored value; in a new topic it gets its default.
+   * stored value, or gets its default.
    */
   declare(topic: string, settings?: Partial<TopicSettings>): Promise<TopicSettings>;
   topics(): Promise<readonly string[]>;
@@ -29,28 +29,28 @@ export interface Broker<Tx = unknown> {
   ): readonly Published[] | Promise<readonly Published[]>;
 
   /**
-   * Leases at most `limit` due events. No other consumer gets these events until the lease ends. If no event
-   * is due, the call returns at once.
+   * Leases at most `limit` due events: no other consumer gets them until the lease ends. If no event is due,
+   * the call returns at once.
    */
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Only for topics with `ordering: 'key'` in a store that keeps the retries of another broker, such as Kafka. Stores
-   * an event only if the store already has its id, or has an unsettled earlier event of its key; earlier events of
-   * `events` count, too. Returns for each event whether the store has it now.
+   * Only with `ordering: 'key'`. Stores an event only if the store has its id, or an unsettled earlier event
+   * of its key (also one of `events`). Returns for each event whether the store has it now. Used when this
+   * engine keeps the retries of another broker, such as Kafka.
    */
   publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
 
   /**
-   * Ends leases. Each settlement decides what happens to its event. Returns one result per settlement, in the
-   * same order. If the call rejects, repeat it: settlements that were already applied return `lease_lost`. If
-   * two settlements have the same lease, only one of them is applied.
+   * Ends leases; each settlement says what happens to its event. Returns one result per settlement. If the
+   * call rejects, repeat it: settlements that were already applied return `lease_lost`. Of two settlements
+   * with the same lease, only one is applied.
    */
   settle(batch: readonly Settlement<Tx>[]): Promise<readonly SettlementResult[]>;
 
   /**
-   * Extends leases: they end `leaseMs` from now. Returns false for a lease that has ended. The consumer must
-   * then stop handling the event, because another consumer may have it.
+   * Makes the leases end `leaseMs` from now. Returns false for a lease that has ended: stop handling its
+   * event, because another consumer may have it.
    */
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
@@ -58,22 +58,18 @@ export interface Broker<Tx = unknown> {
   /** Lists unsettled events. They are in the order of publication, unless `question.order` is `due`. */
   waiting(topic: string, page: PageRequest, question?: WaitingQuestion): Promise<Page<Waiting>>;
   /**
-   * Counts waiting events by the time until they are due. `bounds` are ms from now, ascending. The bounds `[10, 20]`
-   * give three counts: due before 10 ms, from 10 to 20 ms, and later. Leased and blocking events are not counted.
+   * Counts waiting events by the ms until they are due; leased and blocking events are not counted. The
+   * ascending bounds `[10, 20]` give three counts: below 10, from 10 to 20, and later.
    */
   due(topic: string, bounds: readonly number[]): Promise<readonly number[]>;
   /** Makes delayed events due now. Returns false for an event that is not delayed. */
   retryNow(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /**
-   * Unblocks the keys of these parked events, so that later events of the keys can run. Returns false for an event that
-   * blocks no key.
+   * Lets later events of the keys of these parked events run. Returns false for an event that blocks no key.
    */
   unblock(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
 
-  /**
-   * Calls `ring` when an event of the topic may have become due, so that consumers need not poll. The
-   * returned function unsubscribes.
-   */
+  /** Calls `ring` when an event of the topic may have become due. The returned function unsubscribes. */
   doorbell(topic: string, ring: () => void): () => void;
 
   /**
@@ -109,8 +105,8 @@ export interface LeaseRequest {
   readonly owner: string;
   readonly limit: number;
   /**
-   * The most payload bytes of all leased events together; no limit by default. The first event may be larger than this
-   * limit. An engine may count characters instead of bytes.
+   * The most payload bytes of all leased events together (an engine may count characters). The first event
+   * may be larger. No limit by default.
    */
   readonly bytesMax?: number;
   readonly leaseMs: number;
@@ -119,8 +115,8 @@ export interface LeaseRequest {
   /** The share of `limit` that is reserved for retries, from 0 to 1. By default, nothing is reserved. */
   readonly retriesShare?: number;
   /**
-   * True: leases at most one suspect and no other event. A suspect is an event that may have crashed its
-   * process, so request it only while the process handles nothing else.
+   * True: leases at most one suspect (an event that may have crashed its process) and no other event. Use it
+   * only while the process handles nothing else.
    */
   readonly suspects?: boolean;
 }
@@ -129,18 +125,18 @@ export interface LeaseRequest {
 export interface Leased {
   readonly deliveries: readonly Delivery[];
   /**
-   * How many suspects (events that may have crashed their process) wait to be leased. It is 0 while the
-   * retries of the topic are paused. An engine may stop counting at 1.
+   * How many suspects (events that may have crashed their process) wait to be leased. An engine may stop
+   * counting at 1. It is 0 while the retries of the topic are paused.
    */
   readonly suspects: number;
   /**
-   * The time until the next event is due; `undefined`: no event waits, or the engine does not know. Valid only if fewer
-   * than `limit` events were leased.
+   * The ms until the next event is due; `undefined`: no event waits, or the engine does not know. Valid only
+   * if fewer than `limit` events were leased.
    */
   readonly nextDueInMs: number | undefined;
   /**
-   * Changes when an operator sets or removes a control, for example `pause`, `skip` or `reroute`. The
-   * consumer then reads the controls again.
+   * Changes when an operator sets or removes a control, for example a pause. The consumer then reads the
+   * controls again.
    */
   readonly controlsVersion: number;
 }
@@ -151,16 +147,16 @@ export interface Leased {
 export type Settlement<Tx = unknown> = {
   readonly lease: Lease;
   /**
-   * The names of the handlers that have handled this event. The engine stores these names, so that no handler
-   * runs twice for the event.
+   * The names of the handlers that have handled this event. They are stored, so that no handler runs twice
+   * for the event.
    */
   readonly marks?: readonly string[];
 } & (
   | {
       readonly kind: 'ack';
       /**
-       * Writes the effect of the handler in the same transaction as the acknowledgement. Must be synchronous if the
-       * engine's transactions are synchronous.
+       * Writes the effect of the handler in the transaction of the acknowledgement. It must be synchronous if
+       * the engine's transactions are synchronous.
        */
       readonly commit?: (tx: Tx) => void | Promise<void>;
     }
@@ -210,10 +206,7 @@ export type TopicCounts = Readonly<Record<WaitingState, number>> & {
   readonly oldestReadyMs: number;
   /** The time until the next event is due; `undefined`: no event waits, or the engine does not know. */
   readonly nextDueInMs: number | undefined;
-  /**
-   * When the events were counted, epoch ms by the store's clock. An engine whose counting is slow may return
-   * older counts.
-   */
+  /** When the events were counted, epoch ms by the store's clock. */
   readonly asOf: number;
 };
 

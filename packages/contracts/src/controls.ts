@@ -8,8 +8,8 @@ export interface Act {
   readonly who: string;
   readonly why: string;
   /**
-   * The id of an earlier audit entry whose change is undone by this change. The engine links the two audit
-   * entries. It rejects if that change was already undone.
+   * The id of the audit entry whose change is undone by this change. The engine rejects if that change was
+   * already undone.
    */
   readonly undoes?: string;
 }
@@ -24,8 +24,8 @@ export type TopicControl =
   /** The engine leases no event of the topic. */
   | { readonly kind: 'pause'; readonly topic: string }
   /**
-   * The engine leases only first attempts of the topic. It leases no retries and no suspects (events whose
-   * lease expired).
+   * The engine leases only first attempts of the topic: no retries, and no suspects (events whose lease
+   * expired).
    */
   | { readonly kind: 'pause'; readonly topic: string; readonly only: 'retries' }
   /** The engine leases no events of one tenant or one key. */
@@ -38,14 +38,11 @@ export type TopicControl =
   /** Each consumer runs at most this many handlers at the same time. */
   | { readonly kind: 'concurrency'; readonly topic: string; readonly concurrencyMax: number };
 
-/**
- * A control of one policy. Processes find the policy by its name. `policy: '*'` means every policy that has a
- * name.
- */
+/** A control of the policy with this name. `policy: '*'` means every policy that has a name. */
 export type PolicyControl =
   /**
-   * Keeps circuit breakers of the policy open or closed. Without `target`, this applies to the breakers of
-   * all targets (hosts or services that the policy calls).
+   * Keeps circuit breakers of the policy open or closed. Without `target`, this applies to all hosts or
+   * services that the policy calls.
    */
   | {
       readonly kind: 'breaker';
@@ -56,15 +53,12 @@ export type PolicyControl =
   /** Each call is attempted once, without retries and hedges. */
   | { readonly kind: 'retries'; readonly policy: string; readonly state: 'off' }
   /**
-   * `observe`: the policy only reports what it would do. `enforce`: the policy acts, even if its own
-   * configuration says `observe`.
+   * `observe`: the policy only reports what it would do. `enforce`: the policy acts, even if it was created
+   * with `observe`.
    */
   | { readonly kind: 'mode'; readonly policy: string; readonly mode: 'enforce' | 'observe' };
 
-/**
- * A control that applies at present, with the operator who set it and the time when it ends. Without `until`,
- * it applies until an operator removes it.
- */
+/** A control that applies at present, with the operator who set it. */
 export interface ActiveControl {
   /** The result of `controlId(control)`. A new control with the same id replaces the old one. */
   readonly id: string;
@@ -75,8 +69,8 @@ export interface ActiveControl {
   /** When the control ends by itself, epoch ms by the store's clock; `undefined`: never. */
   readonly until: number | undefined;
   /**
-   * `ActiveControls.version` at the time when this control was set. A process that has read a lower version
-   * does not know this control yet.
+   * `ActiveControls.version` when this control was set. A process with a lower version does not know this
+   * control yet.
    */
   readonly version: number;
 }
@@ -90,10 +84,7 @@ export interface Controls {
   active(): Promise<ActiveControls>;
 }
 
-/**
- * All controls that apply at present. If `version` is the same as in the last answer, the controls have not
- * changed.
- */
+/** All controls that apply at present. While `version` is the same, the controls have not changed. */
 export interface ActiveControls {
   /** Increases with every change of the controls. */
   readonly version: number;
@@ -154,8 +145,8 @@ export function assertControl(control: Control, act: Act, forMs: number | undefi
 }
 
 /**
- * Returns the id of a control. Values such as `to` or `state` are not part of the id, so a control with a new
- * value replaces the old control.
+ * Returns the id of a control. Values such as `to` or `state` are not part of it, so a new value replaces the
+ * old control.
  */
 export function controlId(control: Control): string {
   return [control.kind, ...idParts(control)]

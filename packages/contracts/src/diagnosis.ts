@@ -4,7 +4,7 @@ import { messageMax } from './error-note.ts';
 
 /**
  * Returns the record of why an event is parked. `attempts` is the number of failed attempts before the last
- * attempt.
+ * one.
  */
 export function diagnosisOf(
   { error, stop, story, consumer }: Settlement & { kind: 'park' },

@@ -13,7 +13,6 @@ interface Editable {
   readonly headers: Headers;
 }
 
-/** The most characters of a value in a diff. Longer values are cut. */
 const shownMax = 200;
 
 /** Lists the fields that an edit changed, for people to read. Long values are cut. */

@@ -16,8 +16,8 @@ export interface Engine<Tx = unknown> {
   /** For example `sqlite` or `postgres`. */
   readonly name: string;
   /**
-   * Which failures stored data survives. `none`: it is lost when the process ends. `process`: it survives a
-   * killed process. `power`: it also survives a power cut.
+   * What stored data survives. `none`: it is lost when the process ends. `process`: it survives a killed
+   * process. `power`: it also survives a power cut.
    */
   readonly durability: 'none' | 'process' | 'power';
   readonly features: Features;
@@ -25,14 +25,14 @@ export interface Engine<Tx = unknown> {
   readonly ledger?: Ledger<Tx>;
   readonly triage?: Triage;
   readonly rateLimits?: RateLimits;
-  /** Stores assemblies: work in several steps, of which each finished step is recorded. */
+  /** Stores assemblies (work in several steps). */
   readonly journal?: Journal<Tx>;
   /** The same controls as `broker.controls`. */
   readonly controls?: Controls;
   readonly audit?: Audit;
   readonly presence?: Presence;
   /**
-   * Removes at most `limit` expired entries and returns how many it removed. `maintenance` of `@holdfast/events` calls
+   * Removes at most `limit` expired entries and returns how many. `maintenance` of `@holdfast/events` calls
    * it regularly.
    */
   sweep(limit: number): Promise<number>;

@@ -4,10 +4,7 @@ import type { ErrorNote } from './error-note.ts';
 /** The content of an event. Engines do not parse it: text stays text, and bytes stay bytes. */
 export type Payload = string | Uint8Array;
 
-/**
- * The headers of an event. All names and values are text. By default, an engine accepts at most 16 KiB per
- * event.
- */
+/** The headers of an event, as text. By default, an engine accepts at most 16 KiB per event. */
 export type Headers = Readonly<Record<string, string>>;
 
 /** An event that a producer publishes. */
@@ -30,14 +27,11 @@ export interface NewEvent {
   /** When the event becomes due, epoch ms. */
   readonly dueAt?: number;
   /**
-   * How long the result is useful, counted from the publish; no limit by default. After this time, consumers
-   * park the event (set it aside for an operator) instead of handling it.
+   * How many ms after the publish the result is useful; no limit by default. After this time, consumers park
+   * the event (set it aside for an operator).
    */
   readonly patienceMs?: number;
-  /**
-   * Only for an event that was published before: a replay publishes it again, or it moves here from another
-   * engine.
-   */
+  /** Only for an event that was published before: by a replay, or in another engine. */
   readonly past?: Past;
 }
 
@@ -54,14 +48,14 @@ export interface Past {
 
 /**
  * The attempts of an event that moves here from another engine. The number of expired leases (`deaths`) does
- * not move with it.
+ * not move.
  */
 export interface Moved extends Partial<Omit<AttemptState, 'deaths'>> {
   /** False: later events of the same key do not wait for this event. */
   readonly holdsKey?: boolean;
   /**
-   * True: the event itself is parked in a triage and is not handled here. It is stored only as a blocker:
-   * later events of its key wait until it is replayed or unblocked. It must have a key.
+   * True: the event is parked in a triage, and is stored here only so that later events of its key wait. It
+   * must have a key.
    */
   readonly blocking?: boolean;
 }
@@ -101,12 +95,10 @@ export interface AttemptState {
 }
 
 /**
- * The right to settle one event, for a limited time. A lease is plain data, so it can be sent to another
- * thread.
+ * The right to settle one event, for a limited time. It is plain data, so it can be sent to another thread.
  */
 export interface Lease {
   readonly topic: string;
-  /** The id of the event. */
   readonly id: string;
   /** A text that differs for each lease of the event. Only the engine reads it. */
   readonly token: string;

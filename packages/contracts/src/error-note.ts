@@ -9,14 +9,11 @@ export interface ErrorNote {
   readonly code?: string;
   /** At most 8 KiB. */
   readonly stack?: string;
-  /**
-   * The causes of the error, at most 4. The first one is the direct cause, the next one is the cause of that
-   * cause.
-   */
+  /** The causes of the error, at most 4, the direct cause first. */
   readonly causes?: readonly CauseNote[];
   /**
-   * A hash of the error type, the error code of the cause and the source locations in the stack. Errors that
-   * are thrown at the same place in the code have the same hash.
+   * A hash of the error type, the code of the cause and the source locations in the stack. Errors that are
+   * thrown at the same place have the same hash.
    */
   readonly fingerprint: string;
 }
@@ -48,14 +45,11 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
   };
 }
 
-/** A cache of fingerprints. In an outage the same stack is thrown thousands of times, and hashing it is slow. */
+/** In an outage the same stack is thrown thousands of times, and hashing it is slow. */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 
-/**
- * Appends the code of the cause, such as `ECONNRESET`, to the message. A message such as `fetch failed` alone
- * does not say what went wrong.
- */
+/** Appends the code of the cause, such as `ECONNRESET`. `fetch failed` alone does not say what went wrong. */
 function withCause(message: string, causeCode: string | undefined): string {
   if (causeCode === undefined || message.includes(causeCode)) return message;
   return `${message.slice(0, messageMax - causeCode.length - 3)} (${causeCode})`.trim().slice(0, messageMax);

@@ -1,7 +1,4 @@
-/**
- * `true`: the engine has the feature. An object with `missing`: the engine lacks the feature, and `missing`
- * is the reason.
- */
+/** `true`: the engine has the feature. Otherwise `missing` is the reason why it lacks the feature. */
 export type Feature = true | Missing;
 
 /** The reason why an engine lacks a feature, as a sentence for people. */
@@ -16,7 +13,7 @@ export interface Features {
   /** Broker: in a topic with `ordering: 'key'`, events of one key are handled in the order of publication. */
   readonly ordering: Feature;
   /**
-   * Broker: after an event is parked, later events of the same key can wait until that event is replayed or
+   * Broker: after an event is parked, later events of the same key can wait until it is replayed or
    * unblocked.
    */
   readonly parkedHoldsKey: Feature;
@@ -26,16 +23,13 @@ export interface Features {
   readonly publishOnce: Feature;
   /** Broker: a publish of several events stores all of them or none. */
   readonly atomicPublish: Feature;
-  /**
-   * Broker: leases are stored in the engine. So every process knows which events are leased, and any process
-   * that has the lease can settle the event.
-   */
+  /** Broker: leases are stored in the engine, so any process that has the lease can settle the event. */
   readonly portableLeases: Feature;
   /** Broker: a share of the events in each `lease` call can be reserved for retries (`retriesShare`). */
   readonly retriesShare: Feature;
   /**
-   * Broker: detects suspects (events whose lease expired because a process died or hung) and leases them alone. Without
-   * this feature, suspects are leased like other events.
+   * Broker: leases suspects (events whose lease expired) alone. Without this feature, they are leased like
+   * other events.
    */
   readonly suspects: Feature;
   /** Broker: waiting events can be listed, and delayed events can be made due now. */
@@ -43,8 +37,8 @@ export interface Features {
   /** Broker: an operator can quarantine a tenant or a key. The engine then leases none of its events. */
   readonly quarantine: Feature;
   /**
-   * Broker: controls that an operator sets (for example `pause`) apply in every process. Without this
-   * feature, they apply only in one process.
+   * Broker: an operator's controls (for example `pause`) apply in every process. Without this feature, they
+   * apply only in one process.
    */
   readonly sharedControls: Feature;
   /**
@@ -54,8 +48,8 @@ export interface Features {
   /** Broker: acknowledged and discarded events can be kept and read later (`history`). */
   readonly retention: Feature;
   /**
-   * Broker and ledger: a settlement and its marks are written in one transaction. A mark records that a handler has
-   * handled an event.
+   * Broker and ledger: a settlement and its marks (records of which handler has handled the event) are
+   * written in one transaction.
    */
   readonly marksWithSettlement: Feature;
   /** Broker and ledger: `commit(tx)` runs in the transaction that settles the event. */

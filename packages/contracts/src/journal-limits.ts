@@ -5,10 +5,7 @@ import { assertDurationMs, assertName } from './for-engines.ts';
 import type { JournalEntry, NewAssembly, NewSignal, QueueLimits, StepRecord } from './journal.ts';
 import type { SizeLimits } from './size-limits.ts';
 
-/**
- * Throws for the first entry that the engine cannot store. Engines call it before they store any entry of the
- * batch.
- */
+/** Throws for the first entry that the engine cannot store. Engines call it before they write anything. */
 export function assertEntries(entries: readonly JournalEntry[], limits: SizeLimits): void {
   for (const entry of entries) {
     if (entry.kind === 'start') {
@@ -46,8 +43,7 @@ export function assertStored(path: string, payload: Payload | undefined, limits:
   if (payload === undefined) return;
   if (typeof payload !== 'string' && !(payload instanceof Uint8Array))
     throw new OptionsError(path, payload, 'text or bytes');
-  // A character has at most 3 bytes in UTF-8. So a text with few characters fits, and its bytes need not be
-  // counted.
+  // A character has at most 3 bytes in UTF-8, so the bytes of a short text need not be counted.
   if (payload.length * 3 <= limits.payloadBytesMax) return;
   const bytes = typeof payload === 'string' ? encoder.encode(payload).length : payload.length;
   if (bytes > limits.payloadBytesMax)

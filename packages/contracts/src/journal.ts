@@ -6,9 +6,9 @@ import type { Page, PageRequest } from './page.ts';
 import type { SizeLimits } from './size-limits.ts';
 
 /**
- * Stores assemblies. An assembly is work in several steps, and each finished step is recorded. The engine
- * only stores the records and checks the leases. `@holdfast/assembly` decides which step runs next and
- * whether a failed step is retried.
+ * Stores assemblies. An assembly is work in several steps, and each finished step is recorded.
+ * `@holdfast/assembly` decides which step runs next; the engine only stores the records and checks the
+ * leases.
  *
  * Durations are given in ms from now. Times are returned as epoch ms by the store's clock. So a wrong clock
  * of a worker does no harm.
@@ -20,16 +20,15 @@ export interface Journal<Tx = unknown> {
   now(): Promise<number>;
 
   /**
-   * Writes starts and progress of many assemblies. Resolves when everything is durable. Returns one result
-   * per entry, in the same order; an entry is applied as a whole or not at all. If the call rejects, repeat
-   * it: a start that was already applied returns `repeated`, and progress that has ended its lease returns
-   * `lease_lost`.
+   * Writes starts and progress of many assemblies; each entry as a whole or not at all. Returns one result
+   * per entry. If the call rejects, repeat it: an applied start returns `repeated`, and progress that ended
+   * its lease returns `lease_lost`.
    */
   record(entries: readonly JournalEntry<Tx>[]): Promise<readonly RecordResult[]>;
 
   /**
-   * Starts assemblies within the caller's transaction: they exist only if the transaction commits. If the
-   * engine's transactions are synchronous, the assemblies are written when this function returns.
+   * Starts assemblies within the caller's transaction: they exist only if it commits. With synchronous
+   * transactions they are written on return.
    */
   startWithin(
     tx: Tx,
@@ -38,8 +37,8 @@ export interface Journal<Tx = unknown> {
 
   /**
    * Leases at most `limit` due assemblies to a worker, the longest due first, and extends the worker's lease.
-   * If another worker's lease has ended, its assemblies are due again, and their `deaths` increase by 1. If
-   * nothing is due, the call returns at once.
+   * Assemblies of workers whose lease has ended are due again, with one more in `deaths`. If nothing is due,
+   * the call returns at once.
    */
   claim(request: ClaimRequest): Promise<Claimed>;
 
@@ -47,8 +46,8 @@ export interface Journal<Tx = unknown> {
   heartbeat(worker: string, leaseMs: number): Promise<Heartbeat>;
 
   /**
-   * Ends the lease of a worker. Its assemblies are due at once, and their `deaths` do not increase. Returns
-   * how many assemblies there were.
+   * Ends the lease of a worker, and returns how many assemblies it had. They are due at once, and `deaths`
+   * stays.
    */
   release(worker: string): Promise<number>;
 
@@ -56,14 +55,13 @@ export interface Journal<Tx = unknown> {
   signal(signals: readonly NewSignal[]): Promise<readonly SignalResult[]>;
 
   /**
-   * Asks assemblies to stop and to compensate (undo) their finished steps. This also works for assemblies
-   * that wait, are parked or are done. Only the first request for an assembly is stored.
+   * Asks assemblies to stop and to compensate (undo) their finished steps, also if they wait, are parked or
+   * are done. Only the first request for an assembly is stored.
    */
   requestStop(requests: readonly StopRequest[]): Promise<readonly StopResult[]>;
 
   /**
-   * Sets the deadline of an assembly to `patienceMs` from now. Returns false if there is no assembly with
-   * this id, or if it has ended.
+   * Sets the deadline of an assembly to `patienceMs` from now. Returns false if it is unknown or has ended.
    */
   setPatience(id: string, patienceMs: number): Promise<boolean>;
 
@@ -73,18 +71,18 @@ export interface Journal<Tx = unknown> {
   change(id: string, change: AssemblyChange, act: Act): Promise<ChangeResult>;
 
   /**
-   * Starts a new assembly as a copy of the assembly `id`. Program, settings, signals and the finished step
-   * records in `keep` are copied. `fork` may replace the version and the input.
+   * Starts a copy of the assembly `id`, with its signals and the finished step records in `keep`. `fork` may
+   * replace the version and the input.
    */
   fork(id: string, fork: Fork, act: Act): Promise<'forked' | 'unknown' | 'repeated'>;
 
-  /** Reads assemblies. The result has `undefined` for an id that does not exist. */
+  /** Reads assemblies; `undefined` for an id that does not exist. */
   get(ids: readonly string[]): Promise<readonly (StoredAssembly | undefined)[]>;
   /** Lists the step records of an assembly, sorted by `order`. */
   steps(id: string, page: PageRequest): Promise<Page<StoredStep>>;
   /** Returns the signals of an assembly whose `number` is above `after`, in the order of arrival. */
   signals(id: string, after?: number): Promise<readonly StoredSignal[]>;
-  /** Lists assemblies. The assembly that was started last comes first. */
+  /** Lists assemblies, the last started first. */
   list(filter: AssemblyFilter, page: PageRequest): Promise<Page<StoredAssembly>>;
   counts(): Promise<readonly ProgramCounts[]>;
   /**
@@ -97,30 +95,29 @@ export interface Journal<Tx = unknown> {
   queues(): Promise<readonly QueueState[]>;
 
   /**
-   * Calls `ring` when an assembly may have become due, or when a signal or a stop request has arrived.
-   * Returns a function that unsubscribes `ring`.
+   * Calls `ring` when an assembly may have become due, or a signal or stop request has arrived. The returned
+   * function unsubscribes.
    */
   doorbell(ring: () => void): () => void;
 
-  /** Calls `ring` when the assembly `id` may have changed. Returns a function that unsubscribes `ring`. */
+  /** Calls `ring` when the assembly `id` may have changed. The returned function unsubscribes. */
   watch(id: string, ring: () => void): () => void;
 }
 
 /** An assembly to be started. */
 export interface NewAssembly {
   /**
-   * The id of the assembly. If an assembly with this id exists, the start returns `repeated`, or `mismatch`
-   * if the name or the input differs.
+   * The id of the assembly. If it exists already, the start returns `repeated`, or `mismatch` if the name or
+   * the input differs.
    */
   readonly id: string;
-  /** The name of the program. */
   readonly name: string;
   /** The version of the program. Only workers that have this version lease the assembly. */
   readonly version: number;
   readonly input: Payload;
-  /** How long the result is useful, counted from the start; no limit by default. */
+  /** How many ms from the start the result is useful; no limit by default. */
   readonly patienceMs?: number;
-  /** The assembly becomes due this long after the start; at once by default. */
+  /** The assembly becomes due this many ms after the start; at once by default. */
   readonly dueInMs?: number;
   /** The queue whose limits apply; no queue by default. */
   readonly queue?: string;
@@ -129,7 +126,7 @@ export interface NewAssembly {
   readonly tenant?: string;
   /** Settings that only `@holdfast/assembly` reads. The engine stores the text unchanged. */
   readonly settings?: string;
-  /** How long the assembly is kept after its end; 30 days by default. */
+  /** How many ms the assembly is kept after its end; 30 days by default. */
   readonly keepMs?: number;
 }
 
@@ -141,8 +138,7 @@ export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
   /**
-   * The worker that wants to run the assembly. If the assembly is due and has no queue, it is assigned to
-   * this worker at once.
+   * The worker that wants to run the assembly. It gets the assembly at once if it is due and has no queue.
    */
   readonly worker?: WorkerLease;
 }
@@ -163,10 +159,7 @@ export interface ProgressEntry<Tx = unknown> {
   readonly lease: AssemblyLease;
   /** Step records to store. A record replaces the stored record with the same path. */
   readonly steps: readonly StepRecord[];
-  /**
-   * Runs a step in the transaction that stores this entry. If the step throws, nothing of this entry is
-   * stored.
-   */
+  /** Runs a step in the transaction that stores this entry. If it throws, nothing of this entry is stored. */
   readonly transaction?: StepTransaction<Tx>;
   /** Assemblies that are started in the same transaction. An assembly that already exists stays unchanged. */
   readonly starts?: readonly NewAssembly[];
@@ -193,15 +186,15 @@ export interface StepTransaction<Tx = unknown> {
 /** What happens to an assembly after its progress is stored. */
 export type Next =
   /**
-   * The assembly waits for `dueInMs`; without `dueInMs`, for a signal or another change. If a change arrived
-   * after the worker read `revision`, the assembly is due at once, so that no signal is missed.
+   * The assembly waits for `dueInMs`, or without it for a change. If a change arrived after `revision` was
+   * read, the assembly is due at once.
    */
   | { readonly kind: 'suspend'; readonly dueInMs?: number; readonly revision: number }
   /** The worker ends the lease. The assembly is due at once. */
   | { readonly kind: 'return' }
   /**
-   * The assembly has ended with this result. If a stop was requested in the meantime, the assembly is due at
-   * once, so that it compensates.
+   * The assembly has ended with this result. If a stop was requested meanwhile, it is due at once, to
+   * compensate (undo its steps).
    */
   | { readonly kind: 'done'; readonly result: Payload | undefined }
   /** The assembly has compensated (undone) all its finished steps. */
@@ -239,27 +232,23 @@ export interface ParkNote {
 export type StepKind = 'run' | 'transaction' | 'sleep' | 'wait' | 'child' | 'change' | 'undo';
 
 /**
- * `done` and `failed` are final. `begun`: an attempt was started and may have had an effect, so it must not
- * simply be repeated. `retrying`: an attempt has failed, and the next attempt is due later. `waiting`: a
- * sleep, or a wait for a signal or a child assembly.
+ * `done` and `failed` are final. `begun`: an attempt was started and may have had an effect. `retrying`: the
+ * next attempt is due later. `waiting`: a sleep, or a wait for a signal or a child assembly.
  */
 export type StepState = 'done' | 'failed' | 'begun' | 'retrying' | 'waiting';
 
-/**
- * The record of one step. The engine reads only `path`, `order`, `state` and `dueInMs`. The other fields are
- * for `@holdfast/assembly`.
- */
+/** The record of one step. The engine reads only `path`, `order`, `state` and `dueInMs`. */
 export interface StepRecord {
   /**
-   * The name of the step, after the names of its scopes. A repeated name gets a number: `charge`, `charge#2`,
-   * `prepare/label/print`.
+   * The name of the step, after the names of its scopes, such as `prepare/label/print`. A repeated name gets
+   * a number: `charge#2`.
    */
   readonly path: string;
   readonly kind: StepKind;
   readonly state: StepState;
   /**
    * The number of this record in the assembly, counted from 1. A replayed program gets the step results in
-   * this order, so every run sees them in the same order.
+   * this order.
    */
   readonly order: number;
   readonly attempts: number;
@@ -282,10 +271,7 @@ export interface StoredStep extends Omit<StepRecord, 'dueInMs'> {
   readonly dueAt?: number | undefined;
 }
 
-/**
- * The right to record the progress of one assembly. When the assembly is leased again, the old lease becomes
- * invalid.
- */
+/** The right to record the progress of one assembly. It becomes invalid when the assembly is leased again. */
 export interface AssemblyLease {
   readonly id: string;
   readonly token: string;
@@ -295,8 +281,8 @@ export interface AssemblyLease {
 export type RecordResult = StartResult | ProgressResult;
 
 /**
- * The result of a start. `repeated`: the assembly exists already. `mismatch`: an assembly with this id
- * exists, but it has another input or program.
+ * The result of a start. `repeated`: the assembly exists already. `mismatch`: it exists with another input or
+ * program.
  */
 export type StartResult =
   /** `lease` is given if the engine leased the assembly to `worker`. */
@@ -305,15 +291,15 @@ export type StartResult =
   | { readonly kind: 'mismatch' };
 
 /**
- * The result of recording progress. `lease_lost`: another worker may have the assembly, and nothing was
- * stored.
+ * The result of recording progress. `lease_lost`: nothing was stored, because another worker may have the
+ * assembly.
  */
 export type ProgressResult =
   | {
       readonly kind: 'took';
       /**
-       * The stored revision before this entry. If it is above the revision that the worker knows, a signal, a
-       * stop request or another change has arrived.
+       * The stored revision before this entry. If the worker knows only a lower revision, a signal, a stop
+       * request or another change has arrived.
        */
       readonly revision: number;
       /** The result of `transaction`. */
@@ -332,8 +318,8 @@ export interface ClaimRequest {
   /** The programs and versions that the worker can run. */
   readonly programs: readonly ProgramVersion[];
   /**
-   * From this number of `deaths`, an assembly is a suspect: it may crash its worker. Suspects are leased only
-   * with `suspects: true`. By default, no assembly is a suspect.
+   * An assembly with this many `deaths` is a suspect: it may crash its worker. It is leased only with
+   * `suspects: true`. By default, no assembly is a suspect.
    */
   readonly suspectDeaths?: number;
   /**
@@ -354,8 +340,8 @@ export interface Claimed {
   /** How many due assemblies are suspects. An engine may stop counting at 1. */
   readonly suspects: number;
   /**
-   * The time until the next assembly is due, or until the lease of another worker that has assemblies ends.
-   * `undefined`: there is neither. Valid only if fewer than `limit` assemblies were leased.
+   * The ms until the next assembly is due, or until another worker's lease ends; `undefined`: there is
+   * neither. Valid only if fewer than `limit` assemblies were leased.
    */
   readonly nextDueInMs: number | undefined;
   /** The store's time, epoch ms. */
@@ -371,12 +357,9 @@ export interface ClaimedAssembly extends StoredAssembly {
 
 /** The result of a heartbeat. */
 export interface Heartbeat {
-  /**
-   * False: the worker's lease had ended before this heartbeat. Other workers may have got its assemblies;
-   * `leased` lists those that it still has.
-   */
+  /** False: the worker's lease had ended before this heartbeat. Other workers may have got its assemblies. */
   readonly alive: boolean;
-  /** The ids of all assemblies that are leased to the worker. */
+  /** The ids of all assemblies that the worker has now. */
   readonly leased: readonly string[];
   /**
    * The leased assemblies that have received a signal, a stop request or another change, with their revision.
@@ -386,7 +369,6 @@ export interface Heartbeat {
 
 /** A signal to send. It is stored until the assembly waits for it. */
 export interface NewSignal {
-  /** The id of the assembly. */
   readonly to: string;
   /** The id of the signal. If the assembly already has a signal with this id, the new one is not stored. */
   readonly id: string;
@@ -396,9 +378,7 @@ export interface NewSignal {
 
 /** A message that was sent to an assembly and is kept until the assembly reads it. */
 export interface StoredSignal {
-  /**
-   * The position of the signal among the signals of its assembly, in the order of arrival. Counted from 1.
-   */
+  /** The number of the signal in its assembly, in the order of arrival, counted from 1. */
   readonly number: number;
   readonly id: string;
   readonly name: string;
@@ -408,8 +388,8 @@ export interface StoredSignal {
 }
 
 /**
- * The result of sending a signal. `repeated`: the assembly already has a signal with this id. `ended`: the
- * assembly has ended and accepts no signals. `unknown`: there is no assembly with this id.
+ * The result of sending a signal. `repeated`: the assembly has a signal with this id. `ended`: the assembly
+ * has ended. `unknown`: there is no such assembly.
  */
 export type SignalResult = 'accepted' | 'repeated' | 'ended' | 'unknown';
 
@@ -420,8 +400,8 @@ export interface StopRequest {
 }
 
 /**
- * `already`: the assembly has stopped, or an earlier request asked it to stop. `committed`: the assembly must
- * not be compensated any more, so the request is refused.
+ * The result of a stop request. `already`: it has stopped, or was asked to stop before. `committed`: the
+ * assembly must not be undone any more.
  */
 export type StopResult = 'requested' | 'already' | 'committed' | 'unknown';
 
@@ -432,8 +412,7 @@ export interface AssemblyChange {
   /** Replaces the settings that `@holdfast/assembly` reads. */
   readonly settings?: string;
   /**
-   * Steps that are recorded as `done` with these results. A step that was not `done` before gets the next
-   * `order`.
+   * Steps that are recorded as `done` with these results. A step that was not `done` gets the next `order`.
    */
   readonly put?: readonly { readonly path: string; readonly result: Payload | undefined }[];
   /** The paths of step records to remove, so that these steps run again. */
@@ -443,17 +422,16 @@ export interface AssemblyChange {
 }
 
 /**
- * `leased`: a worker has the assembly, so nothing was changed; try again later. `ended`: the assembly is done
- * or has stopped.
+ * The result of a change. `leased`: a worker has the assembly, so nothing was changed. `ended`: the assembly
+ * is done or has stopped.
  */
 export type ChangeResult = 'changed' | 'leased' | 'ended' | 'unknown';
 
 /**
- * A new assembly that starts with the step records of another assembly. Steps whose path is not in `keep` run
+ * A new assembly that starts with the step records of another one. Steps whose path is not in `keep` run
  * again.
  */
 export interface Fork {
-  /** The id of the new assembly. */
   readonly id: string;
   readonly keep: readonly string[];
   readonly version?: number;
@@ -461,8 +439,8 @@ export interface Fork {
 }
 
 /**
- * `waiting`: waits for a worker, a time or a signal. `running`: a worker has leased it. `parked`: waits for
- * an operator. `done`: has ended with a result. `stopped`: has ended after it undid its finished steps.
+ * `waiting`: waits for a worker, a time or a signal. `running`: is leased. `parked`: waits for an operator.
+ * `done`: has ended with a result. `stopped`: has ended after it undid its finished steps.
  */
 export const assemblyStates = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
 /** The state of an assembly. See `assemblyStates`. */
@@ -487,18 +465,14 @@ export interface StoredAssembly {
   readonly expiresAt: number | undefined;
   readonly endedAt: number | undefined;
   /**
-   * When the assembly is due; `undefined`: it is leased, it has ended, or it waits for a signal or an
-   * operator without a time limit.
+   * When the assembly is due, epoch ms; `undefined`: it is leased, has ended, or waits without a time limit.
    */
   readonly dueAt: number | undefined;
   readonly queue: string | undefined;
   readonly key: string | undefined;
   readonly tenant: string | undefined;
   readonly settings: string | undefined;
-  /**
-   * Increases with every signal, stop request, new deadline and change by a person. A worker uses it to see
-   * that something has arrived.
-   */
+  /** Increases with every signal, stop request, new deadline and change by a person. */
   readonly revision: number;
   /** How many workers died while they had this assembly, since it last made progress. */
   readonly deaths: number;
@@ -510,7 +484,6 @@ export interface StoredAssembly {
 /** A change of one assembly by an operator: who, what, why and when (epoch ms). */
 export interface ActNote extends Act {
   readonly at: number;
-  /** What was changed, in a few words. */
   readonly what: string;
 }
 
@@ -529,8 +502,7 @@ export interface AssemblyFilter {
 }
 
 /**
- * How many assemblies of a program version are in each state. Ended assemblies count until the engine removes
- * them.
+ * How many assemblies of a program version are in each state. Ended ones count until the engine removes them.
  */
 export type ProgramCounts = ProgramVersion & Readonly<Record<AssemblyState, number>>;
 
@@ -556,8 +528,8 @@ export interface QueueLimits {
   /** The most leased assemblies of the queue for each key, in all workers together. Default: no limit. */
   readonly concurrencyByKey?: number;
   /**
-   * How many assemblies of the queue start per time. An assembly that continues after a wait is not counted
-   * again. Default: no limit.
+   * How many assemblies of the queue start per time; one that continues after a wait is not counted again.
+   * Default: no limit.
    */
   readonly rate?: QueueRate;
   /** How many assemblies of the queue start per time, for each key. Default: no limit. */

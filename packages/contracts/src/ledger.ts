@@ -3,28 +3,24 @@ import type { SettlementResult } from './settlement-result.ts';
 
 /**
  * Stores idempotency keys, so that a repeated request has no second effect. Every method takes a batch and
- * returns one result per item, in the same order. Each item sees the changes that earlier items of the batch
- * made.
+ * returns one result per item. Each item sees the changes of earlier items.
  */
 export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
   /**
-   * Removes keys whose request was not executed, so that the request can be sent again. Returns false for a key whose
+   * Removes keys whose request was not executed, so that it can be sent again. Returns false for a key whose
    * lease has ended.
    */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
   /** Makes the leases end `leaseMs` from now. Returns false for a lease that has ended. */
   extend(holds: readonly Hold[], leaseMs: number): Promise<readonly boolean[]>;
-  /**
-   * Removes all keys of a scope and returns how many. Keys with an active lease stay, because their request
-   * is being executed.
-   */
+  /** Removes all keys of a scope and returns how many. Keys whose request is being executed stay. */
   purge(scope: string): Promise<number>;
 
   /**
-   * Records that handlers have handled events. Returns true for a new mark: only the caller that gets true
-   * may produce the effect of the event.
+   * Records that handlers have handled events. Only the caller that gets true may produce the effect of the
+   * event.
    */
   mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
@@ -39,15 +35,15 @@ export interface Claim {
   readonly fingerprint: string;
   readonly leaseMs: number;
   /**
-   * What `begin` does if the lease of another caller has expired: that caller may or may not have executed the request.
-   * `tell` (the default) returns `unknown`; `takeOver` gives the key to this caller.
+   * What `begin` does if another caller's lease has expired, so that nobody knows whether the request was
+   * executed. `tell` (the default) returns `unknown`; `takeOver` gives the key to this caller.
    */
   readonly whenLost?: 'tell' | 'takeOver';
-  /** How long the key is kept if `complete` is never called; a day by default. */
+  /** How many ms the key is kept if `complete` is never called; a day by default. */
   readonly keepMs?: number;
   /**
-   * The most keys in this scope; no limit by default. If the scope already has this many keys, `begin` returns `full`.
-   * Engines need not count keys that were begun without `liveMax`.
+   * The most keys in this scope, or `begin` returns `full`; no limit by default. Engines need not count keys
+   * that were begun without `liveMax`.
    */
   readonly liveMax?: number;
 }
@@ -61,15 +57,15 @@ export interface Hold {
 
 /**
  * The result of a claim. `acquired`: execute the request. `mismatch`: the key was used for another request.
- * `unknown`: the lease of another caller expired. `full`: there is no room for another key.
+ * `unknown`: another caller's lease expired. `full`: there is no room.
  */
 export type Begun =
   | {
       readonly kind: 'acquired';
       readonly hold: Hold;
       /**
-       * How often the key was acquired, counted from 1. Above 1: the lease of an earlier caller expired
-       * before it completed the request.
+       * How often the key was acquired, counted from 1. Above 1, an earlier caller's lease expired before it
+       * completed the request.
        */
       readonly attempt: number;
     }
@@ -85,7 +81,7 @@ export type Begun =
 export interface Completion<Tx = unknown> {
   readonly hold: Hold;
   readonly record: Payload | undefined;
-  /** How long the key and its result are kept from now on. */
+  /** How many ms the key and its result are kept from now on. */
   readonly keepMs: number;
   /** Writes the effect in the same transaction as the completion. Its return value is stored as the record. */
   readonly commit?: (tx: Tx) => Payload | undefined | Promise<Payload | undefined>;

@@ -8,47 +8,43 @@ import type { Page, PageRequest } from './page.ts';
 import { assertFilterNotEmpty, assertReason, type ParkedFilter } from './parked-filter.ts';
 
 /**
- * Stores operations. An operation changes many parked events in short steps. All its state is in the store,
- * so any process can continue it. `advanceOperation` decides the next step; an engine only performs that
- * step.
+ * Stores operations. An operation changes many parked events in short steps. `advanceOperation` decides the
+ * next step; an engine only performs it.
  */
 export interface Operations {
   /**
-   * Stores a new operation on the events that match the filter and were parked at `startedAt` or before. Rejects a
-   * filter that matches all events. If an operation with this `id` is already stored, returns that operation and
-   * changes nothing.
+   * Stores a new operation on the matching events that were parked at `startedAt` or before. Rejects a filter
+   * that matches all events. If the `id` is already stored, returns that operation unchanged.
    */
   begin(request: OperationRequest, act: Act, id?: string): Promise<Operation>;
   get(id: string): Promise<Operation | undefined>;
-  /** Lists operations. The latest operations come first. */
+  /** Lists operations, the latest first. */
   list(question: OperationQuestion, page: PageRequest): Promise<Page<Operation>>;
   /**
-   * Changes an operation if its stored version is still `version`. Returns `undefined` if another process has changed
-   * it first.
+   * Changes an operation if its stored version is still `version`. Otherwise another process was first, and
+   * it returns `undefined`.
    */
   move(id: string, version: number, change: OperationChange): Promise<Operation | undefined>;
 
   /**
-   * For a discard, restore, keep or undo. Changes at most `limit` events and adds their number to
-   * `counts.changed`, in one transaction. Returns how many events were changed; 0: no event is left to
-   * change. Events that belong to a replay stay unchanged.
+   * For a discard, restore, keep or undo: changes at most `limit` events and counts them, in one transaction.
+   * Returns how many; 0: none is left. Events that belong to a replay stay unchanged.
    */
   apply(id: string, limit: number): Promise<number>;
 
   /**
-   * For a replay. Assigns at most `limit` parked events to this operation. These events match the filter and
-   * belong to no operation yet. Returns how many events were assigned; 0: no event is left to assign.
+   * For a replay: assigns at most `limit` matching parked events to this operation, if they belong to no
+   * other. Returns how many; 0: none is left.
    */
   select(id: string, limit: number): Promise<number>;
   /**
-   * For a replay that stops. Removes at most `limit` events that were not published yet from this operation.
-   * Returns how many events were removed; 0: no such event is left.
+   * For a replay that stops: removes at most `limit` unpublished events from this operation. Returns how
+   * many; 0: none is left.
    */
   unselect(id: string, limit: number): Promise<number>;
   /**
-   * For a replay. Publishes at most `limit` events of the operation again, the oldest parked first, and returns how
-   * many. The engine calls `publish` and then records the release, or does both in one transaction. After a crash
-   * between the two, the events are published again with the same ids.
+   * For a replay: publishes at most `limit` of its events again, the oldest parked first, and returns how
+   * many. After a crash before this is recorded, they are published again with the same ids.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -72,18 +68,15 @@ export interface ReplayRequest {
   /** How many events are released per second. */
   readonly rate: number;
   /**
-   * How many events are released first, as a test. The other events follow when all test events have succeeded. There
-   * is no test if this is 0, or if the filter matches no more events than this.
+   * How many events are released first, as a test. The others follow when these have succeeded. There is no
+   * test if this is 0, or if the filter matches no more events than this.
    */
   readonly canary: number;
-  /**
-   * The replay waits at least this long after it released the test events (`canary`). Then it releases other
-   * events.
-   */
+  /** The replay waits at least this many ms after it released the test events (`canary`). */
   readonly canaryMs: number;
   /** The most events in flight: released, but neither succeeded nor failed yet. */
   readonly outstandingMax: number;
-  /** The replay stops when more than this share of the latest finished events failed again, 0–1. */
+  /** The replay stops when more than this share of the latest finished events failed again, from 0 to 1. */
   readonly stopAbove: number;
   /** How many events a dry run counted, for the progress bar. */
   readonly expected?: number;
@@ -95,20 +88,19 @@ export type ChangeRequest = { readonly expected?: number } & (
   /** Restores discarded events to `parked`. The `status` of the filter is ignored. */
   | { readonly kind: 'restore'; readonly filter: ParkedFilter }
   /**
-   * Changes how long events are kept: the engine removes them `keepMs` after the start of this operation. The
-   * filter may name any status.
+   * The engine removes the events `keepMs` after the start of this operation. The filter may name any status.
    */
   | { readonly kind: 'keep'; readonly filter: ParkedFilter; readonly keepMs: number }
   /**
-   * Undoes the operation with the id `of`: a discard, restore or keep that has ended and was not undone
-   * before. An event stays unchanged if a later operation has changed it, or a replay has published it.
+   * Undoes the operation with the id `of`: a discard, restore or keep that has ended. An event stays
+   * unchanged if a later operation changed it, or a replay published it.
    */
   | { readonly kind: 'undo'; readonly of: string }
 );
 
 /**
- * The stages of an operation. A replay has all stages except `applying`. Other operations have only
- * `applying`, `done`, `stopping` and `stopped`.
+ * The stages of an operation. A replay has all except `applying`; others have only `applying`, `done`,
+ * `stopping` and `stopped`.
  */
 export type OperationStage =
   | 'selecting'
@@ -127,8 +119,8 @@ export interface Operation {
   readonly act: Act;
   readonly stage: OperationStage;
   /**
-   * Increases with each `move`. `move` succeeds only for the current version. Changes of `counts` do not
-   * increase it.
+   * Increases with each `move`; changes of `counts` do not increase it. `move` succeeds only for the current
+   * version.
    */
   readonly version: number;
   /** Epoch ms by the store's clock. */
@@ -150,14 +142,11 @@ export interface OperationCounts {
   readonly changed: number;
 }
 
-/**
- * The data that `advanceOperation` needs for the next step of a replay. The engine stores it without reading
- * it.
- */
+/** The data that `advanceOperation` needs for the next step of a replay. The engine only stores it. */
 export interface ReplayState {
   /**
-   * Enforces the rate, epoch ms. Each released event moves this time forward by 1/`rate` seconds. No event is released
-   * while this time is in the future.
+   * Enforces the rate, epoch ms: each released event adds 1/`rate` seconds. No event is released while this
+   * time is in the future.
    */
   readonly paidUntil: number;
   readonly canarySince: number;
@@ -261,8 +250,8 @@ export function assertOperationChange({ act, rate }: OperationChange): void {
 }
 
 /**
- * Throws unless the operation with the id `of` can be undone. `operation` is the stored operation. `undoneBy`
- * is the id of an operation that has already undone it, or `undefined`.
+ * Throws unless the operation with the id `of` can be undone. `undoneBy` is the id of an operation that has
+ * already undone it, or `undefined`.
  */
 export function assertUndoableOperation(
   of: string,
@@ -303,8 +292,7 @@ export function movedOperation(operation: Operation, change: OperationChange, no
 }
 
 /**
- * Returns the filter for the events of an operation. Returns `undefined` for an undo, which changes the
- * events of another operation instead.
+ * Returns the filter for the events of an operation. For an undo it is `undefined`: an undo has no filter.
  */
 export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter | undefined {
   switch (request.kind) {
@@ -321,7 +309,7 @@ export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter
 
 /**
  * Returns the audit entry for the start of an operation. It lists the event ids if the filter has fewer than
- * 100 ids.
+ * 100.
  */
 export function beginEntry({ id, request, act }: Operation): NewAuditEntry {
   const ids = request.kind === 'undo' ? [] : (request.filter.ids ?? []);

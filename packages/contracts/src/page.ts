@@ -6,8 +6,8 @@ export interface PageRequest {
   /** The `cursor` of the previous page. Without it, the list starts at its beginning. */
   readonly cursor?: string;
   /**
-   * A text search reads at most this many stored items for one page, so the page may have fewer than `limit` items. No
-   * limit by default. Lists without a text search ignore this field.
+   * The most stored items that a text search reads for one page; no limit by default. So the page may have
+   * fewer than `limit` items.
    */
   readonly lookMax?: number;
 }
@@ -16,8 +16,8 @@ export interface PageRequest {
 export interface Page<T> {
   readonly items: readonly T[];
   /**
-   * The position after this page: give it as `cursor` of the next request. It stays valid after a restart.
-   * `undefined`: this is the last page.
+   * The position after this page: give it as `cursor` of the next request, even after a restart. `undefined`:
+   * this is the last page.
    */
   readonly cursor: string | undefined;
   /** How many items were read, if the search stopped at `lookMax`. To continue the search, request the next page. */

@@ -81,7 +81,6 @@ export const filterProperties = [
   'consumer',
 ] as const satisfies readonly (keyof ParkedProperties)[];
 
-/** Returns one boolean for each property that the filter names: true if the event has a wanted value. */
 function comparisons(properties: ParkedProperties, event: ParkedEvent): boolean[] {
   const named = filterProperties
     .filter((name) => properties[name] !== undefined)
@@ -114,7 +113,7 @@ function isOneOf(wanted: OneOf, value: string | undefined): boolean {
 
 /**
  * Returns true if the filter names only topic, status and fingerprint. Engines store counts for these three,
- * so `count` and `groups` need not read the events.
+ * so they need not read the events.
  */
 export function filterIsCounted(filter: ParkedFilter): boolean {
   return Object.entries(filter).every(
@@ -123,8 +122,7 @@ export function filterIsCounted(filter: ParkedFilter): boolean {
 }
 
 /**
- * Returns the fingerprint by which parked events are grouped. An event without an error uses its stop reason
- * instead.
+ * Returns the fingerprint by which parked events are grouped. An event without an error uses its stop reason.
  */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
@@ -132,7 +130,7 @@ export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
 
 /**
  * Returns true if the filter matches nearly all events. `status`, `isFree`, `not`, an empty `text` and empty
- * `headers` alone do not select enough.
+ * `headers` do not count.
  */
 export function isEmptyFilter(filter: ParkedFilter): boolean {
   const { status, isFree, not, text, headers = {}, ...rest } = filter;
@@ -140,10 +138,7 @@ export function isEmptyFilter(filter: ParkedFilter): boolean {
   return conditions.every((condition) => condition === undefined);
 }
 
-/**
- * Returns the first rule whose filter matches the event. The order of the rules decides, because only one
- * rule acts on an event.
- */
+/** Returns the first rule whose filter matches the event. Only one rule acts on an event. */
 export function ruleFor(rules: readonly TriageRule[], event: ParkedEvent): TriageRule | undefined {
   return rules.find((rule) => matches(rule.filter, event));
 }
@@ -215,10 +210,7 @@ function assertTerms(path: string, given: object, known: Readonly<Record<string,
   }
 }
 
-/**
- * Throws for a filter that matches nearly all events, so that an operator does not replay everything by
- * mistake.
- */
+/** Throws for a filter that matches nearly all events, so that nobody replays everything by mistake. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))

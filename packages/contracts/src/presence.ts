@@ -3,8 +3,8 @@ import { TooLargeError } from './contract-errors.ts';
 import { assertName } from './for-engines.ts';
 
 /**
- * The list of running processes. Every 2 s, a process that uses the store reports what its policies and
- * consumers do. A console in another process can show these reports.
+ * The running processes. Every 2 s, a process reports to the store what its policies and consumers do, so
+ * that a console can show it.
  */
 export interface Presence {
   /**
@@ -60,10 +60,7 @@ export interface PresentProcess extends ProcessReport {
   readonly heardAt: number;
 }
 
-/**
- * Sorts processes by host, pid and id. Engines use this function because databases sort text in different
- * ways.
- */
+/** Sorts processes by host, pid and id, because databases sort text in different ways. */
 export function sortedProcesses(processes: readonly PresentProcess[]): PresentProcess[] {
   return processes.toSorted((a, b) => compare(a.host, b.host) || a.pid - b.pid || compare(a.id, b.id));
 }

@@ -12,10 +12,7 @@ export interface SettlementResult {
 
 /** The result of a settlement that the store applied. */
 export const TOOK: SettlementResult = { took: true, repeated: false, because: undefined, error: undefined };
-/**
- * The result of a settlement for an event that this handler had already handled. The event is settled, but
- * `commit` was not called.
- */
+/** The result of a settlement for an event that this handler had already handled: `commit` was not called. */
 export const REPEATED: SettlementResult = {
   took: true,
   repeated: true,

@@ -56,10 +56,7 @@ export function assertEvents(events: readonly NewEvent[], limits: SizeLimits): v
   for (let index = 0; index < events.length; index++) assertEvent(events[index]!, index, limits);
 }
 
-/**
- * Throws for an edit that is too large or invalid. Without this check, every replay of the edited event would
- * fail.
- */
+/** Throws for an edit that is too large or invalid: every replay of the edited event would fail. */
 export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void {
   if (payload !== undefined) assertPayload(payload, 'payload', limits);
   if (headers !== undefined) assertHeaders(headers, 'headers', limits);
@@ -71,14 +68,13 @@ const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 // This runs twice per event, so it must allocate no objects for a valid event.
 function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
-  // A character has at most 3 bytes in UTF-8. So a short text fits, and its bytes need not be counted.
+  // A character has at most 3 bytes in UTF-8, so the bytes of a short text need not be counted.
   if (typeof payload !== 'string' || payload.length * 3 > limits.payloadBytesMax)
     assertPayload(payload, `events[${index}].payload`, limits);
   for (const name of texts) {
     const text = event[name];
     if (text === undefined) continue;
-    // Refuse numbers and empty texts. Some engines would store them as something else, for example a number
-    // as text.
+    // Refuse numbers and empty texts: some engines would store them as something else.
     if (typeof text !== 'string' || text === '')
       throw new OptionsError(`events[${index}].${name}`, text, 'a text, or nothing at all');
     if (text.includes('\0')) assertName(`events[${index}].${name}`, text);

@@ -1,8 +1,8 @@
 import type { Clock, Random } from 'holdfast';
 
 /**
- * Returns a function that creates UUIDs of version 7. They sort by creation time, even within a millisecond.
- * Stores insert them faster than random ids.
+ * Returns a function that creates UUIDs of version 7. They sort by creation time, and stores insert them
+ * faster than random ids.
  */
 export function timeOrderedId(clock: Clock, random: Random): () => string {
   let lastMs = 0;

@@ -9,12 +9,12 @@ import type { ParkedFilter } from './parked-filter.ts';
 
 /**
  * Stores parked events: events that failed and get no more retries. Operators inspect, edit, replay or
- * discard them. Every change by an operator is written to the audit log.
+ * discard them.
  */
 export interface Triage {
   /**
-   * Stores parked events. If an event of a replay is parked again, the replay counts it as failed. Returns
-   * false for an event that is already parked.
+   * Stores parked events. Returns false for an event that is already parked. A replay counts an event that is
+   * parked again as failed.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
@@ -24,22 +24,22 @@ export interface Triage {
   /** Groups parked events by the fingerprint of their error, the largest group first. */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
-  /** Counts events by the values of a property. The most frequent value comes first. */
+  /** Counts events by the values of a property, the most frequent value first. */
   breakdown(filter: ParkedFilter, by: BreakdownBy, limit: number): Promise<Breakdown>;
   /**
-   * Counts events by the time at which they were parked, the earliest bucket first. Empty buckets are left out. If there
-   * are more than 500 buckets, the latest 500 are returned.
+   * Counts events by the time at which they were parked, the earliest bucket first. Empty buckets are left
+   * out; at most the latest 500 are returned.
    */
   histogram(filter: ParkedFilter, bucketMs: number): Promise<readonly HistogramBucket[]>;
 
   /**
-   * Changes payload or headers. The original is also kept. Returns `undefined` if there is no event with this
-   * id. Rejects if the event belongs to a replay, or if its version is not `edit.version`.
+   * Changes payload or headers, and keeps the original. Returns `undefined` for an unknown id. Rejects if the
+   * event belongs to a replay, or its version is not `edit.version`.
    */
   edit(id: string, edit: Edit, act: Act): Promise<ParkedEvent | undefined>;
   /**
-   * Records that replayed events succeeded. If broker and triage are different stores, consumers call it before they
-   * acknowledge an event. Returns false for an event that does not belong to this replay.
+   * Records that replayed events succeeded. Consumers call it before they acknowledge, if broker and triage
+   * are different stores. Returns false for an event that does not belong to this replay.
    */
   resolve(replayed: readonly ReplayedEvent[]): Promise<readonly boolean[]>;
 
@@ -60,8 +60,8 @@ export interface NewlyParked extends Envelope {
 }
 
 /**
- * `parked`: waits for an operator. `replaying`: a replay has published it again, and it is not finished yet.
- * `resolved`: the replay succeeded. `discarded`: an operator decided that it is not handled again.
+ * `parked`: waits for an operator. `replaying`: a replay has published it again. `resolved`: the replay
+ * succeeded. `discarded`: an operator decided not to handle it again.
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
@@ -81,10 +81,7 @@ export interface ParkedEvent extends Envelope {
   readonly replayedBy: string | undefined;
   /** Increases with every edit, and each time the event is parked. */
   readonly version: number;
-  /**
-   * The earlier parkings of the event, the earliest first. Only the first one and the three latest ones are kept. The
-   * present parking is in `diagnosis`.
-   */
+  /** The earlier parkings of the event, the earliest first. Only the first and the three latest are kept. */
   readonly earlier: readonly EarlierParking[];
   /** Payload and headers before the first edit; `undefined`: the event was never edited. */
   readonly original: { readonly payload: Payload; readonly headers: Headers } | undefined;
@@ -95,9 +92,7 @@ export interface ParkedEvent extends Envelope {
 /** One earlier time that the event was parked: why and when. */
 export interface EarlierParking extends Diagnosis {
   readonly parkedAt: number;
-  /**
-   * The id of the replay that failed, so that the event was parked again; `undefined` for the first parking.
-   */
+  /** The id of the replay that had failed when the event was parked; `undefined` for the first parking. */
   readonly replay: string | undefined;
 }
 
@@ -152,15 +147,9 @@ export const breakdownProperties = [
 /** What `breakdown` counts by: a property of parked events, or a header. */
 export type BreakdownBy = (typeof breakdownProperties)[number] | { readonly header: string };
 
-/**
- * The result of `breakdown`: how many parked events have each value of a property. The most frequent values
- * come first.
- */
+/** The result of `breakdown`: how many parked events have each value of a property. */
 export interface Breakdown {
-  /**
-   * The values, and how many events have each of them. `value` is `undefined` for events without this
-   * property.
-   */
+  /** The values, the most frequent first. `value` is `undefined` for events without this property. */
   readonly items: readonly { readonly value: string | undefined; readonly count: number }[];
   /** How many events have a value that is not in `items`. */
   readonly others: number;
@@ -194,13 +183,13 @@ export interface EditNote extends Act {
 /** An event that a replay has published again. */
 export interface ReplayedEvent {
   readonly id: string;
-  /** The id of the replay. A delivery of this event has the id in its field `replay`. */
+  /** The id of the replay. */
   readonly operation: string;
 }
 
 /**
- * What `maintenance` (a regular background task) does with newly parked events. Only the first matching rule applies to
- * an event.
+ * What `maintenance` (a regular background task) does with newly parked events. Only the first matching rule
+ * applies.
  */
 export interface TriageRule {
   readonly name: string;
@@ -210,7 +199,7 @@ export interface TriageRule {
   readonly afterMs?: number;
 }
 
-/** The most entries in `ParkedEvent.earlier`: the first parking and the three latest. */
+/** The first parking and the three latest. */
 const earlierMax = 4;
 
 /**

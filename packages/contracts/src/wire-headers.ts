@@ -3,8 +3,8 @@ import type { Delivery, Diagnosis, Headers } from './envelope.ts';
 import type { ErrorNote } from './error-note.ts';
 
 /**
- * The state of an event that `toWire` writes as message headers. It is for stores without columns, such as
- * Kafka and SQS. All engines use the same header names.
+ * The state of an event that `toWire` writes as message headers, for servers without columns, such as Kafka
+ * and SQS.
  */
 export interface WireState {
   readonly id: string;
@@ -62,8 +62,7 @@ export const reservedHeaders: ReadonlySet<string> = /* @__PURE__ */ new Set(Obje
 
 /**
  * Returns headers with everything of an event except its payload. A field with its default value, for example
- * 0 attempts, gets no header. Set a field to `undefined` if the broker stores it elsewhere, for example the
- * key or the topic.
+ * 0 attempts, gets no header.
  */
 export function toWire(state: WireState | Delivery): Record<string, string> {
   const wire: Record<string, string> = { ...state.headers };
@@ -97,8 +96,7 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
 }
 
 /**
- * Reads the headers that `toWire` wrote, and ignores invalid headers. A field whose header is missing gets
- * its default, for example 0 or `undefined`.
+ * Reads the headers that `toWire` wrote, and ignores invalid ones. A field without a header gets its default.
  */
 export function fromWire(wire: Headers): WireState {
   const headers = ownHeaders(wire);
@@ -140,7 +138,6 @@ export function fromWire(wire: Headers): WireState {
   };
 }
 
-/** Returns the headers that the producer of the event has set. */
 function ownHeaders(wire: Headers): Headers {
   const headers: Record<string, string> = {};
   for (const name in wire) {

@@ -7,52 +7,46 @@ export interface Entry<Handle = unknown> {
   readonly messageId: string;
   readonly queue: QueueName;
   readonly event: CarriedEvent;
-  /** The position of the event in the order of arrival. */
   readonly order: number;
   /** A time of `Clock.now`. After it, the server may have delivered the message to another process. */
   heldUntil: number;
   /** The lease of the event; `undefined`: it is not leased. `endsAt` is a time of `Clock.now`. */
   lease: { readonly token: string; endsAt: number } | undefined;
   /**
-   * The kind of settlement that was already written under this lease, although the server did not answer the
-   * acknowledgement. If the settlement is repeated, it is not written again.
+   * The settlement that was already written under this lease, although the server did not answer the
+   * acknowledgement. A repeated settlement is not written again.
    */
   written: string | undefined;
-  /** The number of the last `settle` call that named this event: a second settlement in the same call is refused. */
+  /**
+   * The number of the last `settle` call that named this event: a second settlement in one call is refused.
+   */
   settleCall: number;
-  /** Set by the backlog while the event is in it. */
   lane: Lane<Handle> | undefined;
-  /** The event is taken from the backlog and not settled. */
+  /** True: the event is taken from the backlog, and is not settled. */
   isInHand: boolean;
 }
 
-/**
- * A list of events that must be handled one after the other: the events of one key, or, without key order,
- * the copies of one event.
- */
+/** Events that must be handled one after the other: the events of one key, or the copies of one event. */
 export interface Lane<Handle> {
-  /** The map that contains this lane while the lane has events. */
   readonly lanes: Map<string, Lane<Handle>>;
   readonly name: string;
   readonly queue: QueueName;
   readonly waiting: Entry<Handle>[];
-  /** How many events of the lane are in hand. */
   inHand: number;
 }
 
 /**
- * The delivered events of one topic, in the order of arrival. With key order, an event is taken only after the earlier
- * events of its key are settled. A second copy of an event is taken only after the first copy is settled.
+ * The delivered events of one topic, in the order of arrival. An event is taken only after earlier events of
+ * its key, and earlier copies, are settled.
  */
 export class Backlog<Handle> {
   readonly #ready: Record<QueueName, Set<Lane<Handle>>> = { hot: new Set(), retry: new Set() };
   readonly #byKey = new Map<string, Lane<Handle>>();
   /**
-   * The lanes of events without key order, by queue and event id. A retry of an event is in another queue, so
-   * it does not count as a copy.
+   * Events without key order, by queue and event id. A retry is in another queue, so it does not count as a
+   * copy.
    */
   readonly #byId: Record<QueueName, Map<string, Lane<Handle>>> = { hot: new Map(), retry: new Map() };
-  /** The number of events that are not taken, and the sum of their payload sizes. */
   readonly #waiting: Record<QueueName, { events: number; bytes: number }> = {
     hot: { events: 0, bytes: 0 },
     retry: { events: 0, bytes: 0 },
@@ -67,10 +61,7 @@ export class Backlog<Handle> {
     return this.#waiting[queue];
   }
 
-  /**
-   * Returns how many lanes have an event that can be taken. A lane has the events of one key, or the copies
-   * of one event.
-   */
+  /** Returns how many lanes (events of one key, or copies of one event) have an event that can be taken. */
   readyIn(queue: QueueName): number {
     return this.#ready[queue].size;
   }
@@ -90,8 +81,8 @@ export class Backlog<Handle> {
   }
 
   /**
-   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` returns true for an event, that event and
-   * later events of its key are not taken. Second copies of taken events are not taken either.
+   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` returns true for an event,
+   * later events of its key also stay.
    */
   take(
     queue: QueueName,
@@ -126,7 +117,6 @@ export class Backlog<Handle> {
     this.#enqueue(lane, entry);
   }
 
-  /** Removes an event, whether it waits or is taken. */
   remove(entry: Entry<Handle>): void {
     const { lane } = entry;
     if (!lane) return;

@@ -16,10 +16,10 @@ type Received = Omit<Arrival<unknown>, 'handle' | 'askedAt'>;
 export function readEvent(arrival: Received, topic: string, queue: QueueName): CarriedEvent {
   const state = fromWire(arrival.headers);
   const id = state.id || arrival.messageId;
-  // A message in a dead-letter topic still has the attempt count of its original topic. A consumer of the
-  // dead-letter topic starts at 0 attempts.
+  // A message in a dead-letter topic still has the attempts of its original topic. Its new consumer starts at
+  // 0 attempts.
   const isFresh = queue === 'hot' && state.diagnosis !== undefined;
-  // This runs for each message. A spread of these fields would cost more than everything else here.
+  // This runs for each message, and a spread would cost more than everything else here.
   return {
     id,
     topic,
@@ -48,8 +48,8 @@ export function readEvent(arrival: Received, topic: string, queue: QueueName): C
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the payload as text or bytes. A message of another producer does not say which it is: if the bytes
- * are valid UTF-8, they are text.
+ * Returns the payload as text or bytes. Messages of other producers do not say which it is: valid UTF-8 is
+ * text.
  */
 function payloadOf(payload: Payload, kind: 'bytes' | undefined): Payload {
   if (typeof payload === 'string') return payload;
@@ -58,15 +58,14 @@ function payloadOf(payload: Payload, kind: 'bytes' | undefined): Payload {
   } catch {
     // The bytes are not valid UTF-8, so the payload is not text.
   }
-  // Copy the bytes. Otherwise a small payload could keep a large network buffer of the client in memory.
+  // Copy the bytes. Otherwise a small payload could keep a large network buffer in memory.
   return new Uint8Array(payload);
 }
 
 type Teller = Pick<Carrier, 'tells'>;
 
 /**
- * Returns the message for an event that is published to `topic` for the first time, or moves there from
- * another engine.
+ * Returns the message for an event that is published for the first time, or moves here from another engine.
  */
 export function newMessage(
   event: NewEvent,
@@ -92,9 +91,7 @@ export function newMessage(
   return message(state, event.payload, dedupId, dueIn, carrier);
 }
 
-/**
- * The fields that differ between an event and its new message, for example the number of attempts of a retry.
- */
+/** The fields of an event that differ in its new message, for example the attempts of a retry. */
 export type Change = Partial<AttemptState> & { readonly diagnosis?: Diagnosis; readonly delayMs?: number };
 
 /** Returns the message that replaces the message `messageId`: a retry, a rerouted event or a parked event. */
@@ -124,7 +121,7 @@ function message(
   return { dedupId, headers, payload, key: state.key, delayMs };
 }
 
-/** Returns the event in the form in which it is published to the store beside the message broker. */
+/** Returns the event as it is published to the store beside the message broker. */
 export function movedEvent(
   event: CarriedEvent,
   now: number,

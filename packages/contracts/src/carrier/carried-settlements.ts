@@ -35,9 +35,8 @@ export interface LeasedEntry<Handle> {
 }
 
 /**
- * Settles events that the server has delivered. It first writes the results of all of them, for example
- * retries or parked events, and then acknowledges the messages. After a crash between the two, an event is
- * repeated, but no event is lost.
+ * Settles events that the server has delivered. It first writes all results, and then acknowledges the
+ * messages. After a crash in between, an event is repeated, but none is lost.
  */
 export async function settleCarried<Handle>(
   leased: readonly LeasedEntry<Handle>[],
@@ -61,7 +60,9 @@ export async function settleCarried<Handle>(
   return leased.map((item, index) => refused?.[index] ?? (lost.has(item) ? LEASE_LOST : TOOK));
 }
 
-/** Returns why single settlements are refused. `undefined`: only settlements that are never refused. */
+/**
+ * Returns why settlements are refused. `undefined`: the batch has only settlements that are never refused.
+ */
 async function refusalsOf<Handle>(
   leased: readonly LeasedEntry<Handle>[],
   settings: SettlementSettings<Handle>,
@@ -84,7 +85,6 @@ async function refusalOf<Handle>(
   return undefined;
 }
 
-/** Collects everything that a batch of settlements must write, and writes it in as few calls as possible. */
 class Writes<Handle> {
   readonly #settings: SettlementSettings<Handle>;
   readonly #messages = new Map<string, { topic: string; queue: QueueName; messages: Message[] }>();

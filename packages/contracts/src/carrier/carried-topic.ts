@@ -18,12 +18,12 @@ export interface CarriedTopicSettings<Handle> extends IntakeSettings<Handle> {
 
 type Answer = { -readonly [Name in keyof Leased]: Name extends 'deliveries' ? Delivery[] : Leased[Name] };
 
-/** The share of each lease that is reserved for events of the store, if the request has no `retriesShare`. */
+/** The share of each lease that is reserved for events of the store, from 0 to 1. */
 const storeShare = 0.5;
 
 /**
- * Leases the events of one topic. Some events are in messages that the server has delivered to this process;
- * others are in the store beside it.
+ * Leases the events of one topic: those that the server has delivered to this process, and those in the
+ * store.
  */
 export class CarriedTopic<Handle> {
   readonly intake: TopicIntake<Handle>;
@@ -34,10 +34,7 @@ export class CarriedTopic<Handle> {
   readonly #clock: Clock;
   readonly #leases: HeldLeases<Handle>;
   readonly #store: Store | undefined;
-  /**
-   * The last lease call. The next call waits for it. Otherwise both calls could take the same event while one
-   * of them asks the store.
-   */
+  /** The last lease call. The next call waits for it; otherwise both could take the same event. */
   #last: Promise<unknown> = Promise.resolve();
   #storeIsNext = false;
 
@@ -76,14 +73,13 @@ export class CarriedTopic<Handle> {
       await this.#addCarried(request, answer);
     } catch (error) {
       // Return the events that the store has leased, in spite of the error. Otherwise their leases would
-      // expire as if this process had died.
+      // expire.
       if (answer.deliveries.length === 0) throw error;
       answer.nextDueInMs = 0;
     }
     return answer;
   }
 
-  /** Adds events that the server has delivered to `answer`, which already has the events of the store. */
   async #addCarried(request: LeaseRequest, answer: Answer): Promise<void> {
     const { intake, controlState } = this;
     const { limit, suspects = false } = request;
@@ -96,8 +92,7 @@ export class CarriedTopic<Handle> {
     }
     if (suspects || controlState.isPaused) return;
     const hasMoved = await this.#leaseCarried(request, answer.deliveries);
-    // An event that has moved into the store may be due there and the first of its key. So lease from the
-    // store again.
+    // An event that has just moved into the store may be due there, so lease from the store again.
     if (hasMoved && answer.deliveries.length < limit) {
       const more = await this.#leaseStored(request, limit - answer.deliveries.length);
       answer.deliveries.push(...(more?.deliveries ?? []));
@@ -109,7 +104,6 @@ export class CarriedTopic<Handle> {
     intake.updateCredit();
   }
 
-  /** Ends the lease of an event that was not handled, so that it can be leased again. */
   giveBack(entry: Entry<Handle>): void {
     this.#leases.end(entry);
     this.intake.backlog.putBack(entry);
@@ -121,7 +115,7 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Returns how many events of a lease the store may fill. The rest is for first attempts that wait in this
+   * Returns how many events of a lease may come from the store. The rest are first attempts that wait in this
    * process.
    */
   #storeLimit({ limit, retriesShare = storeShare }: LeaseRequest): number {
@@ -134,7 +128,6 @@ export class CarriedTopic<Handle> {
     return limit - Math.min(ready, limit - reservedOf(limit, retriesShare));
   }
 
-  /** Adds delivered events to `given`. Returns whether some events were moved into the store instead. */
   async #leaseCarried(request: LeaseRequest, given: Delivery[]): Promise<boolean> {
     const bytesLeft =
       (request.bytesMax ?? Infinity) - given.reduce((sum, { payload }) => sum + payload.length, 0);
@@ -163,7 +156,7 @@ export class CarriedTopic<Handle> {
 
   /**
    * Takes events from the backlog; a share of them are retries. If one queue has too few events, the other
-   * queue fills the gap.
+   * fills the gap.
    */
   #take(left: number, { runMax = 1, retriesShare = storeShare }: LeaseRequest): Entry<Handle>[] {
     const { backlog } = this.intake;
@@ -180,9 +173,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Moves events into the store if they are not due, are in quarantine, or must wait there for an earlier
-   * event of their key. Returns the other events. Events are first stored and then acknowledged, so a crash
-   * loses none.
+   * Moves events into the store that cannot be leased yet, and returns the others. They are stored before
+   * they are acknowledged, so a crash loses none.
    */
   async #moveToStore(taken: readonly Entry<Handle>[]): Promise<readonly Entry<Handle>[]> {
     const store = this.#store;
@@ -216,7 +208,7 @@ export class CarriedTopic<Handle> {
 
   /**
    * Separates events that must move into the store (`held`) from events that can be leased (`free`). Later
-   * events of the key of a `held` event go back to the backlog, and are checked again after it has moved.
+   * events of a held key go back to the backlog.
    */
   #divide(
     taken: readonly Entry<Handle>[],
@@ -234,8 +226,7 @@ export class CarriedTopic<Handle> {
         if (key !== undefined) usedKeys.add(key);
       } else {
         if (key !== undefined) cutKeys.add(key);
-        // An earlier event of this key is leased now, so this event waits in the backlog until that event is
-        // settled.
+        // An earlier event of this key is leased now, so this event waits in the backlog.
         if (key !== undefined && usedKeys.has(key)) this.intake.backlog.putBack(entry);
         else held.push(entry);
       }
@@ -243,14 +234,10 @@ export class CarriedTopic<Handle> {
     return { held, free };
   }
 
-  /**
-   * This function names every field, because it runs for each event: a spread of the fields would be slower
-   * than the rest of the function.
-   */
+  /** This names every field, because it runs for each event and a spread would be slower. */
   #deliver(entry: Entry<Handle>, endsAt: number): Delivery {
     const { event } = entry;
-    // The deadline does not apply to a parked event: a consumer of the dead-letter topic may handle it at
-    // any time.
+    // A parked event has no deadline: a consumer of the dead-letter topic may handle it at any time.
     const expiresAt = event.diagnosis === undefined ? (event.expiresAt ?? Infinity) : Infinity;
     return {
       id: event.id,
@@ -297,8 +284,8 @@ function earliest(one: number | undefined, other: number | undefined): number | 
 }
 
 /**
- * Returns how many events from the start of `entries` fit into `bytesMax` payload bytes. It is at least 1,
- * except if the lease already has other events (`hasOthers`).
+ * Returns how many of the first `entries` fit into `bytesMax` payload bytes. Without other events in the
+ * lease, it is at least 1.
  */
 function countWithin(entries: readonly Entry[], bytesMax: number, hasOthers: boolean): number {
   let bytes = 0;

@@ -8,8 +8,8 @@ export interface CarrierEngine extends Engine {
 }
 
 /**
- * Creates an engine on a carrier (a message broker). Triage, ledger, controls and the other contracts come
- * from the store, if one is given.
+ * Creates an engine on a carrier (a message broker). Triage, ledger and the other contracts come from the
+ * store, if one is given.
  */
 export function carrierEngine<Handle>(
   carrier: Carrier<Handle>,

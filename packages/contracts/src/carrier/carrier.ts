@@ -5,15 +5,15 @@ import type { Page } from '../page.ts';
 import type { SizeLimits } from '../size-limits.ts';
 
 /**
- * Each topic has two queues. `hot` has first attempts. `retry` has events that are due later. So a retry that
- * is not due yet never blocks first attempts.
+ * Each topic has two queues: `hot` for first attempts, and `retry` for events that are due later. So a
+ * delayed retry never blocks first attempts.
  */
 export type QueueName = 'hot' | 'retry';
 export const queueNames = ['hot', 'retry'] as const satisfies readonly QueueName[];
 
 /**
- * The adapter for one message broker, such as Kafka or SQS: it sends, receives and acknowledges messages. It
- * counts no attempts and makes no decisions; `carrierBroker` does.
+ * The adapter for one message broker, such as Kafka or SQS: it sends, receives and acknowledges messages.
+ * `carrierBroker` makes all decisions.
  *
  * `Handle` identifies one delivery of one message. Handles are compared by identity, so always use the same
  * value for the same delivery.
@@ -24,66 +24,61 @@ export interface Carrier<Handle = unknown> {
   /** The features that depend on the server. `anyDelay` is about the `retry` queue. */
   readonly features: Pick<Features, 'arrivalOrder' | 'anyDelay' | 'durable'>;
   /**
-   * Which data the server gives with each message, so that no header for it is needed. `key`: the message has
-   * its own key. `time`: the time at which the server received the message.
+   * What the server gives with each message, so that it needs no header. `key`: the key of the message.
+   * `time`: when the server received it.
    */
   readonly tells: { readonly key: boolean; readonly time: boolean };
   /**
-   * The visibility timeout: how long the server reserves a delivered message for this process. This process
-   * stops using the message after nine tenths of this time, because the server may then deliver it to another
-   * process. `undefined`: the message is reserved until the connection ends, and a later acknowledgement is
-   * refused.
+   * The visibility timeout: how many ms the server reserves a delivered message for this process. The process
+   * stops using it after nine tenths of this time. `undefined`: it is reserved until the connection ends.
    */
   readonly holdMs: number | undefined;
 
   /**
-   * Creates both queues of a topic if they do not exist. Two processes may call it at the same time. Settings
-   * that are not given keep their value. Rejects if a queue exists with other settings. If this process is
-   * not allowed to create queues, the error message has the command to run.
+   * Creates both queues of a topic if they do not exist. Settings that are not given keep their value.
+   * Rejects if a queue exists with other settings. If the process may not create queues, the error message
+   * has the command to run.
    */
   ensure(topic: string, settings: Partial<TopicSettings>): Promise<TopicSettings>;
   has(topic: string): Promise<boolean>;
   topics(): Promise<readonly string[]>;
 
   /**
-   * Sends messages. Resolves when all of them are durable, with the indexes of duplicates: messages that the
-   * server already had. If it rejects, some messages may be stored.
+   * Sends messages. Resolves when all are durable, with the indexes of those that the server already had. If
+   * it rejects, some messages may be stored.
    */
   send(topic: string, queue: QueueName, messages: readonly Message[]): Promise<readonly number[] | undefined>;
 
   /**
-   * Starts to receive messages. No message arrives before `credit` is called. Called once for each queue of a
+   * Starts to receive messages; none arrives before `credit` is called. Called once for each queue of a
    * topic.
    */
   open(topic: string, queue: QueueName, listener: IntakeListener<Handle>): Intake;
 
   /**
    * Acknowledges messages, so that the server removes them. Returns false for a message that now belongs to
-   * another process. Rejects if the server does not answer; the caller then repeats the call with the same
-   * handles.
+   * another process. If it rejects, the caller repeats the call.
    */
   done(handles: readonly Handle[]): Promise<readonly boolean[]>;
   /**
-   * Gives messages back that were not handled. The server delivers them again, to this process or another
-   * one.
+   * Gives messages back that were not handled. The server delivers them again, to this process or another.
    */
   release(handles: readonly Handle[]): Promise<void>;
   /**
-   * Extends the visibility timeout of messages to `holdMs` from now. Resolves when the server has answered.
-   * For handles that the server refused, the carrier calls `listener.lost`. Only for carriers with `holdMs`;
-   * it is called each third of that time.
+   * Extends the visibility timeout of messages to `holdMs` from now; called each third of that time. For
+   * handles that the server refuses, the carrier calls `listener.lost`.
    */
   keep?(handles: readonly Handle[]): Promise<void>;
   /**
    * Gives back a message that arrived before it was due. The server delivers it again after `delayMs`, or
-   * earlier. Without this method, the message waits in this process and is not acknowledged.
+   * earlier. Without this method, the message waits in this process.
    */
   later?(handle: Handle, delayMs: number): void;
 
   counts(topic: string): Promise<CarrierCounts>;
   /**
-   * Lists the messages that were published to the `hot` queue, in that order, including acknowledged ones.
-   * Only for servers that keep acknowledged messages.
+   * Lists the messages of the `hot` queue in the order of publication, including acknowledged ones. Only for
+   * servers that keep them.
    */
   history?(topic: string, range: HistoryRange): Promise<Page<Omit<Arrival<Handle>, 'handle' | 'askedAt'>>>;
   /** Removes at most `limit` messages that are not needed any more, and returns how many. */
@@ -95,9 +90,8 @@ export interface Carrier<Handle = unknown> {
 /** A message to be sent to the server. */
 export interface Message {
   /**
-   * Two messages with the same `dedupId` are one message that was sent twice because an answer was lost. A
-   * server that detects duplicates keeps only one of them. The id of a retry or a parked event is derived
-   * from the message that it replaces.
+   * Two messages with the same `dedupId` are one message that was sent twice. A server that detects
+   * duplicates keeps only one of them.
    */
   readonly dedupId: string;
   /** Names and values can be any text. The carrier must encode characters that the server does not accept. */
@@ -106,8 +100,8 @@ export interface Message {
   readonly payload: Payload;
   readonly key: string | undefined;
   /**
-   * The delay before the delivery; above 0 only in the `retry` queue. The header `due-ts` has the exact due
-   * time, so the server may deliver the message earlier or later.
+   * The ms before the delivery; above 0 only in the `retry` queue. The header `due-ts` has the exact due
+   * time, so the server may be early or late.
    */
   readonly delayMs: number;
 }
@@ -115,26 +109,23 @@ export interface Message {
 /** A message that the server has delivered. */
 export interface Arrival<Handle> {
   readonly handle: Handle;
-  /**
-   * A permanent id of this message, such as `orders/3/17`. It becomes the event id if another producer sent
-   * the message without an event id.
-   */
+  /** A permanent id of this message, such as `orders/3/17`. It is the event id if the producer gave none. */
   readonly messageId: string;
   /**
-   * The carrier converts numbers and booleans to text, and tables to JSON. If a header is repeated, the last
-   * value is used.
+   * The carrier converts numbers and booleans to text, and tables to JSON. The last value of a repeated
+   * header counts.
    */
   readonly headers: Headers;
   /**
-   * Bytes are decoded later, as the header `payload-kind` says. Text is used as it is. If the message has no
-   * payload, this is an empty text.
+   * Text is used as it is. Bytes are decoded later, as the header `payload-kind` says. Without a payload,
+   * this is an empty text.
    */
   readonly payload: Payload;
   readonly key: string | undefined;
   /** When the server received the message, epoch ms. */
   readonly at: number;
   /**
-   * The value of `clock.now()` just before this process requested the message. `holdMs` is counted from this
+   * The value of `clock.now()` just before this process requested the message. `holdMs` counts from this
    * time.
    */
   readonly askedAt: number;
@@ -144,8 +135,8 @@ export interface Arrival<Handle> {
 export interface IntakeListener<Handle> {
   arrived(messages: readonly Arrival<Handle>[]): void;
   /**
-   * The server does not reserve these messages for this process any more: the channel was closed, or another
-   * process owns the partition.
+   * The server does not reserve these messages for this process any more, for example because the channel was
+   * closed.
    */
   lost(handles: readonly Handle[]): void;
 }
@@ -153,14 +144,12 @@ export interface IntakeListener<Handle> {
 /** The stream of messages from one queue to this process. Without credit, no messages arrive. */
 export interface Intake {
   /**
-   * Sets how many more messages may arrive from now on; each arrival uses one credit. Messages that are
-   * already on their way may exceed it. While there is credit, the server pushes messages or the carrier
-   * polls.
+   * Sets how many more messages may arrive from now on. Messages that are already on their way may exceed it.
    */
   credit(count: number): void;
   /**
-   * Requests messages from the server, up to the credit. Resolves when every message that was in the queue
-   * has arrived, or when the queue is empty.
+   * Requests messages, up to the credit. Resolves when the messages that were in the queue have arrived, or
+   * the queue is empty.
    */
   look(): Promise<void>;
 }

@@ -20,7 +20,6 @@ export class ControlState {
     return this.#version;
   }
 
-  /** Reads the controls, unless the last read version is `version`. */
   async read(version?: number): Promise<void> {
     if (version !== undefined && version === this.#version) return;
     const active = await this.#controls.active();

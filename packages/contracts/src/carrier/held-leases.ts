@@ -1,21 +1,17 @@
 import type { Lease } from '../envelope.ts';
 import type { Entry } from './backlog.ts';
 
-/**
- * The leased events of this process, by lease token. A settlement with a token that is not in this list is
- * refused.
- */
+/** The leased events of this process, by lease token. A settlement with an unknown token is refused. */
 export class HeldLeases<Handle> {
   readonly #held = new Map<string, Entry<Handle>>();
   readonly #prefix: string;
   #last = 0;
 
-  /** `name` must be different for each process. */
   constructor(name: string) {
     this.#prefix = `carrier/${name}/`;
   }
 
-  /** Returns false if the store beside the message broker made this lease. */
+  /** Returns false for a lease of the store beside the message broker. */
   isOurs({ token }: Lease): boolean {
     return token.startsWith(this.#prefix);
   }
@@ -40,10 +36,7 @@ export class HeldLeases<Handle> {
   }
 }
 
-/**
- * Returns true if the lease has ended, or if the server may already have delivered the message to another
- * process.
- */
+/** Returns true if the lease has ended, or the server may have delivered the message to another process. */
 export function isOver({ lease, heldUntil }: Entry, now: number): boolean {
   return (lease !== undefined && lease.endsAt <= now) || heldUntil <= now;
 }

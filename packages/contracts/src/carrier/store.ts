@@ -4,8 +4,8 @@ import type { Engine } from '../engine.ts';
 import type { Triage } from '../triage.ts';
 
 /**
- * An engine that stores what a message broker cannot store: retries, the order of keys, parked events,
- * controls and the record of handled events.
+ * An engine that stores what a message broker cannot store: for example retries, the order of keys and parked
+ * events.
  */
 export interface Store extends Engine {
   readonly broker: Broker & Required<Pick<Broker, 'publishBehind'>>;

@@ -9,28 +9,21 @@ export interface IntakeSettings<Handle> {
   readonly carrier: Carrier<Handle>;
   readonly clock: Clock;
   readonly leases: HeldLeases<Handle>;
-  /** The most events of each queue (`hot` and `retry`) that wait in this process for a lease. */
   readonly prefetchMax: number;
-  /**
-   * While the events of a queue that wait in this process have more payload bytes than this, no more events
-   * of that queue are fetched.
-   */
+  /** While waiting events of a queue have more payload bytes than this, no more are fetched. */
   readonly prefetchBytesMax: number;
-  /** If no consumer leases events for this long, waiting events are given back to the server. */
+  /** After this many ms without a lease, waiting events are given back to the server. */
   readonly idleMs: number;
 }
 
 /**
- * This process stops using a message when only this share of `holdMs` is left. After `holdMs`, the server may
- * deliver the message to another process.
+ * The process stops using a message when this share of `holdMs` is left: then the server may deliver it
+ * elsewhere.
  */
 const holdMargin = 0.1;
 const keepsPerHold = 3;
 
-/**
- * Receives the messages of one topic. It regularly calls `Carrier.keep`, so that the server does not deliver
- * them to another process.
- */
+/** Receives the messages of one topic, and extends their visibility timeout while they wait. */
 export class TopicIntake<Handle> {
   readonly backlog = new Backlog<Handle>();
   readonly #settings: IntakeSettings<Handle>;
@@ -40,18 +33,12 @@ export class TopicIntake<Handle> {
   readonly #dueTimer: Timer;
   readonly #idleTimer: Timer;
   #intakes: Record<QueueName, Intake> | undefined;
-  /**
-   * Events that arrived before they were due, sorted by due time. Used only if the carrier cannot give them
-   * back (no `later`).
-   */
+  /** Events that arrived before they were due, sorted by due time. Only for carriers without `later`. */
   #early: Entry<Handle>[] = [];
-  /** The largest `limit` of recent leases. It decides how many events are fetched in advance. */
+  /** The largest `limit` of recent leases: so many events are fetched in advance. */
   #wanted = 1;
   #arrivals = 0;
-  /**
-   * The earliest time at which a lease or the reservation of a message can end. Nothing need be checked
-   * before this time.
-   */
+  /** The earliest time at which a lease or a visibility timeout can end. Nothing is checked before. */
   #checkAt = Infinity;
   /** True: no consumer leases events of this topic. Messages that still arrive are given back at once. */
   #isIdle = false;
@@ -67,7 +54,6 @@ export class TopicIntake<Handle> {
     });
   }
 
-  /** The time until the next of the events that arrived too early is due. */
   get nextDueInMs(): number | undefined {
     const [first] = this.#early;
     return first && Math.max(0, first.event.dueAt - this.#settings.clock.epochMs());
@@ -87,10 +73,7 @@ export class TopicIntake<Handle> {
     for (const ring of this.#rings) queueMicrotask(ring);
   }
 
-  /**
-   * Prepares a lease of `limit` events: if no event waits in this process, it asks the server for messages
-   * and waits for the answer.
-   */
+  /** Asks the server for messages if no event waits in this process. */
   async fill(limit: number): Promise<void> {
     this.#isIdle = false;
     this.#wanted = Math.max(limit, this.#wanted / 2);
@@ -106,8 +89,7 @@ export class TopicIntake<Handle> {
     const { prefetchMax, prefetchBytesMax } = this.#settings;
     const intakes = this.#open();
     const most = Math.min(prefetchMax, Math.max(1, Math.ceil(2 * this.#wanted)));
-    // Each queue has its own limit. Otherwise retries that are not due yet would leave no room for first
-    // attempts.
+    // Each queue has its own limit. Otherwise early retries would leave no room for first attempts.
     for (const queue of queueNames) {
       const { events, bytes } = this.backlog.waitingIn(queue);
       const isFull = this.isPaused || bytes > prefetchBytesMax;
@@ -116,10 +98,7 @@ export class TopicIntake<Handle> {
     }
   }
 
-  /**
-   * Ends leases that have expired. Their events can be leased again if the server still reserves the messages
-   * for this process.
-   */
+  /** Ends expired leases. Their events can be leased again if the server still reserves the messages. */
   endLeases(): void {
     const now = this.#settings.clock.now();
     if (now < this.#checkAt) return;
@@ -138,7 +117,6 @@ export class TopicIntake<Handle> {
     this.#checkAt = Math.min(this.#checkAt, time);
   }
 
-  /** Removes an event whose message is acknowledged, or belongs to another process. */
   forget(entry: Entry<Handle>): void {
     this.#settings.leases.end(entry);
     this.backlog.remove(entry);
@@ -146,7 +124,7 @@ export class TopicIntake<Handle> {
     if (entry.event.dueAt > 0) this.#early = this.#early.filter((other) => other !== entry);
   }
 
-  /** Gives events that are not leased back to the server. No more events are fetched until the next lease. */
+  /** Gives events that are not leased back to the server, until the next lease. */
   async giveBack(): Promise<void> {
     this.#isIdle = true;
     this.#wanted = 1;
@@ -156,7 +134,6 @@ export class TopicIntake<Handle> {
     if (unused.length > 0) await this.#settings.carrier.release(unused.map(({ handle }) => handle));
   }
 
-  /** Gives all unsettled events back to the server, leased or not. */
   async close(): Promise<void> {
     for (const entry of this.#byHandle.values()) this.#settings.leases.end(entry);
     await this.giveBack().finally(() => {
@@ -178,8 +155,7 @@ export class TopicIntake<Handle> {
   #arrived(queue: QueueName, messages: readonly Arrival<Handle>[]): void {
     const { clock, carrier, topic } = this.#settings;
     if (this.#isIdle) {
-      // If the release fails, the server delivers these messages again later, when their visibility timeout
-      // ends.
+      // If this fails, the server delivers the messages again when their visibility timeout ends.
       void carrier.release(messages.map(({ handle }) => handle)).catch(() => {});
       return;
     }
@@ -235,8 +211,8 @@ export class TopicIntake<Handle> {
       await carrier.keep!(entries.map(({ handle }) => handle));
       for (const entry of entries) entry.heldUntil = sentAt + carrier.holdMs! * (1 - holdMargin);
     } catch {
-      // If there is no answer, these messages count as lost at `heldUntil`. The next call of `keep` may still
-      // extend them in time.
+      // Without an answer, these messages count as lost at `heldUntil`. The next call may still extend them
+      // in time.
     }
   }
 

@@ -342,7 +342,6 @@ export const actChecks: readonly Check[] = [
   }),
 ];
 
-/** Lists all audit entries that match a question, page by page. */
 async function list(stage: Stage, question: AuditQuestion, limit = 50): Promise<AuditEntry[]> {
   const entries: AuditEntry[] = [];
   let cursor: string | undefined;

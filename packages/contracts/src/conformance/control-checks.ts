@@ -4,9 +4,7 @@ import { act, type Check, checksOf, payloads, type Stage } from './stage.ts';
 
 const check = checksOf(['controls']);
 
-/**
- * Checks of controls that apply to a policy instead of a topic. Every process that has the policy obeys them.
- */
+/** Checks of controls of a policy. Every process that has the policy obeys them. */
 export const policyControlChecks: readonly Check[] = [
   check('keeps controls of policies, with who set them and since when', [], async (stage) => {
     const policy = stage.name('policy');
@@ -155,8 +153,7 @@ export const retryPauseChecks: readonly Check[] = [
     const first = await stage.take(topic, 2);
     await stage.settle(...first.map((delivery) => stage.retry(delivery, 0)));
     await stage.publish(topic, ['c1'], { key: 'c' });
-    // Wait until c1 has arrived. A broker that fetches events in advance, and still has a2 in memory, gets c1
-    // a little later.
+    // Wait until c1 has arrived: a broker that fetches in advance gets it a little later.
     await stage.pass(0.1);
     const { id } = await stage.broker.controls.impose({ kind: 'pause', topic, only: 'retries' }, act);
     expectLike(payloads(await stage.lease(topic, { runMax: 3 })), ['c1'], 'only a key without a retry');

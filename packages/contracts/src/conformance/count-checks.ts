@@ -9,7 +9,7 @@ const check = checksOf(['triage']);
 
 const statuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/** Checks that the counts that an engine stores equal the counts that a full scan of its events gives. */
+/** Checks that stored counts equal the counts of a full scan. */
 export const countChecks: readonly Check[] = [
   check('counts by topic, status and fingerprint what a scan would count', [], async (stage) => {
     for (const seed of [1, 2]) {
@@ -33,10 +33,7 @@ export const countChecks: readonly Check[] = [
   }),
 ];
 
-/**
- * Makes random changes to the events of two topics: parks, edits, discards, restores, keeps, replays and
- * removes them. The same seed gives the same changes.
- */
+/** Makes random changes to the parked events of two topics. The same seed gives the same changes. */
 class RandomChanges {
   readonly topics: readonly string[];
   readonly #stage: Stage;
@@ -90,8 +87,8 @@ class RandomChanges {
     const events = Array.from({ length: 1 + this.#below(4) }, () => {
       const errors = [new RangeError('below zero'), new TypeError('no street'), new Error('no')];
       const error = errors[this.#below(3)]!;
-      // Give each error type its own stack. All three are created on the same line, so they would have the
-      // same fingerprint.
+      // All errors are created on the same line, so give each type its own stack. Otherwise the fingerprints
+      // would be equal.
       error.stack = `${error.name}: ${error.message}\n    at ${error.name} (/app/src/${error.name}.ts:1:1)`;
       const keepMs = (this.#below(3) === 0 ? 1 : 1000) * this.#stage.unitMs;
       const topic = this.topics[this.#below(2)]!;
@@ -105,7 +102,7 @@ class RandomChanges {
     return events.map(({ id }) => id).filter(() => this.#below(3) === 0);
   }
 
-  /** Returns a random whole number from 0 to `bound` - 1. The same seed gives the same numbers. */
+  /** Returns a random whole number from 0 to `bound` - 1. */
   #below(bound: number): number {
     this.#seed = (Math.imul(this.#seed, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((this.#seed / 2 ** 32) * bound);
@@ -148,8 +145,7 @@ async function expectCounts(stage: Stage, topics: readonly string[]): Promise<vo
 }
 
 /**
- * Lists all events that match a filter. `list` reads the events themselves, not the stored counts, so it
- * shows the true number.
+ * Lists all events that match a filter. `list` does not use the stored counts, so it shows the true number.
  */
 async function scan(stage: Stage, filter: ParkedFilter): Promise<ParkedSummary[]> {
   const events: ParkedSummary[] = [];

@@ -7,8 +7,8 @@ const check = checksOf(['broker', 'ledger']);
 const handler = 'view@1';
 
 /**
- * Checks that a settlement stores its marks (which handler has handled the event) and the writes of `commit` together,
- * or none of them.
+ * Checks that a settlement stores its marks (records of handled events) and the writes of `commit` together,
+ * or not at all.
  */
 export const effectChecks: readonly Check[] = [
   check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
@@ -99,7 +99,7 @@ export const effectChecks: readonly Check[] = [
       );
       const marks = [a, b, c].map((delivery) => ({ handler, eventId: delivery!.id }));
       expectLike(await stage.ledger.isMarked(marks), [true, false, false], 'the marks that are there');
-      // The lease is still valid after a failed commit, so the consumer can settle the event in another way.
+      // The lease is still valid after a failed commit, so the event can be settled in another way.
       await stage.settle(stage.retry(b!, 0), { lease: c!.lease, kind: 'return' });
     },
   ),
@@ -177,8 +177,8 @@ export const effectChecks: readonly Check[] = [
 ];
 
 /**
- * Drops the result of `published`. It returns a promise only if `published` is a promise, because a
- * synchronous transaction cannot wait for one.
+ * Drops the result. A synchronous transaction cannot wait for a promise, so none is returned for a plain
+ * value.
  */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});

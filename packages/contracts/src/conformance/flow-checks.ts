@@ -4,7 +4,7 @@ import { act, type Check, checksOf, payloads, storyOf } from './stage.ts';
 
 const check = checksOf(['broker']);
 
-/** Checks key order, the share of retries, suspects (events whose lease expired), operators' controls and lists. */
+/** Checks key order, the share of retries, suspects (events whose lease expired), controls and lists. */
 export const flowChecks: readonly Check[] = [
   check(
     'keeps later events of a key behind one that is leased, and leases other keys',
@@ -133,8 +133,7 @@ export const flowChecks: readonly Check[] = [
         topic,
         Array.from({ length: 20 }, () => 'first'),
       );
-      // Wait until all events have arrived. A server that pushes events delivers the first one alone, and the
-      // others a little later.
+      // Wait until all events have arrived: a server that pushes events may deliver the first one alone.
       await stage.pass(0.1);
       const given = payloads(await stage.lease(topic, { limit: 10, retriesShare: 0.3 }));
       const firsts = given.filter((payload) => payload === 'first').length;
@@ -182,8 +181,8 @@ export const flowChecks: readonly Check[] = [
     expectLike(head.payload, 'a1', 'the head comes first');
     await stage.settle(stage.retry(head, 0));
     const run = payloads(await stage.lease(topic, { runMax: 3 }));
-    // If the first lease returned a1 and a2, a2 is still a suspect (its lease expired), so a1 is leased
-    // alone. Otherwise a2 was never leased, and it may be leased together with a1.
+    // If a2 was leased before, it is a suspect (its lease expired), so a1 is leased alone. Otherwise both may
+    // be leased together.
     expectLike(run, inHand.length > 1 ? ['a1'] : ['a1', 'a2', 'a3'].slice(0, run.length), 'the head alone');
   }),
 

@@ -2,8 +2,8 @@ import type { Clock } from 'holdfast';
 import type { Engine } from '../engine.ts';
 
 /**
- * The engine to test, and what a check needs to control it. Each check gets its own harness: no other check
- * uses the same storage or the same `prefix`.
+ * The engine to test, and what a check needs to control it. Each check gets its own storage or its own
+ * `prefix`.
  */
 export interface Harness<Tx = unknown> {
   readonly engine: Engine<Tx>;
@@ -12,23 +12,22 @@ export interface Harness<Tx = unknown> {
   /** Makes `ms` pass for the engine: it advances a virtual clock, or waits. */
   passTime(ms: number): Promise<void>;
   /**
-   * The length of one time unit of the checks, in ms; 1000 by default. With a real clock, it must be long enough for a
-   * few operations. An engine with fixed delay steps needs steps of this length.
+   * The length of one time unit of the checks, in ms; 1000 by default. With a real clock, it must be long
+   * enough for a few operations.
    */
   readonly unitMs?: number;
   /** A prefix for the names of topics, keys and scopes. */
   readonly prefix?: string;
   /**
-   * Opens a second engine on the same storage, as another process would. The first engine stays open if the
-   * engine has the feature `portableLeases`. Otherwise the first engine must close, because it would keep the
-   * events that it has already fetched.
+   * Opens a second engine on the same storage, as another process would. Without the feature
+   * `portableLeases`, the first engine must close, because it would keep events that it has fetched.
    */
   reopen?(): Promise<Engine<Tx>>;
   /** Simulates a crash: after `writes` more writes, every write rejects. */
   dieAfterWrites?(writes: number): void;
   /**
-   * Lets checks see whether a transaction was committed. `write` writes a test value within `tx`, and
-   * `isThere` returns whether the value is stored.
+   * Lets checks see whether a transaction was committed. `write` writes a test value within `tx`; `isThere`
+   * says whether it is stored.
    */
   readonly effect?: {
     write(tx: Tx, name: string): void | Promise<void>;

@@ -5,7 +5,6 @@ import { act, type Check, checksOf, note, type Stage, storyOf } from './stage.ts
 
 const checksOfJournals = checksOf(['journal']);
 
-/** Creates a check of a journal. Its function `run` gets a `JournalStage`. */
 export function journalCheck(
   name: string,
   needs: Parameters<typeof checksOfJournals>[1],

@@ -12,12 +12,10 @@ import type {
 import { ensure, expectLike } from './assertions.ts';
 import type { Stage } from './stage.ts';
 
-/** Helper methods for checks of journals: they start assemblies, claim them and record progress. */
+/** Helper methods for checks of journals. */
 export class JournalStage {
   readonly stage: Stage;
-  /**
-   * The name of a program that only this check uses, so that its claims find no assemblies of other checks.
-   */
+  /** Only this check uses the program, so its claims find no assemblies of other checks. */
   readonly program: string;
 
   constructor(stage: Stage) {
@@ -41,7 +39,6 @@ export class JournalStage {
     return { id: this.stage.name('order'), name: this.program, version: 1, input: '{"item":7}', ...rest };
   }
 
-  /** Starts assemblies that are not leased to a worker. Returns their ids. */
   async start(...rests: Partial<NewAssembly>[]): Promise<string[]> {
     const starts = rests.map((rest) => this.newAssembly(rest));
     const results = await this.journal.record(starts.map((start) => ({ kind: 'start', start })));
@@ -94,7 +91,7 @@ export class JournalStage {
     await this.expectIds(await this.claim(request), [], why);
   }
 
-  /** Records progress. Fails unless the engine accepts it. Returns the revision in the engine's answer. */
+  /** Records progress, and returns the revision. Fails unless the engine accepts it. */
   async progress(lease: AssemblyLease, rest: Partial<ProgressEntry> = {}): Promise<number> {
     const [result] = await this.journal.record([{ kind: 'progress', lease, steps: [], ...rest }]);
     expectLike(result, { kind: 'took' }, 'progress under a lease is taken');

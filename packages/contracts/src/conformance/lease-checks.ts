@@ -36,7 +36,7 @@ export const leaseChecks: readonly Check[] = [
         deliveries.length > 0 && deliveries.length <= most,
         `${bytesMax} bytes are 1 to ${most} events, got ${deliveries.length}`,
       );
-      // `undefined` is allowed: an engine on a message queue does not know when its next event is due.
+      // An engine on a message queue does not know when its next event is due: `undefined` is allowed.
       ensure((nextDueInMs ?? 0) === 0, `the rest is due now, got ${nextDueInMs}`);
       given.push(...payloads(deliveries));
     }
@@ -302,8 +302,7 @@ export const leaseChecks: readonly Check[] = [
   ),
 
   check('settles an event whatever characters its error has, and those beside it', [], async (stage) => {
-    // The messages contain a NUL, a lone surrogate, and an emoji at the place where error messages are cut (512
-    // characters).
+    // A NUL, a lone surrogate, and an emoji where error messages are cut (512 characters).
     for (const message of ['a\0b', 'a\ud800b', `${'a'.repeat(511)}\u{1f600}`]) {
       const topic = await stage.topic();
       await stage.publish(topic, ['odd', 'plain']);
@@ -346,7 +345,7 @@ export const leaseChecks: readonly Check[] = [
 
 type Stage = Parameters<Check['run']>[0];
 
-/** Leases an event again after its lease expired. Some engines return such an event only for `suspects: true`. */
+/** Leases an event again after its lease expired. Some engines need `suspects: true` for it. */
 async function again(stage: Stage, topic: string, leaseMs = 50 * stage.unitMs) {
   const suspects = stage.engine.features.suspects === true;
   return stage.takeOne(topic, { owner: 'worker-2', leaseMs, ...(suspects && { suspects }) });

@@ -5,8 +5,8 @@ import { act, type Check, checksOf, note, payloads, type Stage, storyOf } from '
 const check = checksOf(['broker']);
 
 /**
- * Checks of events that move into this engine from another broker. They keep their attempts, and wait for
- * earlier events of their key.
+ * Checks of events that move here from another broker. They keep their attempts, and wait for earlier events
+ * of their key.
  */
 export const moveChecks: readonly Check[] = [
   check('keeps the attempts of an event that moves here', [], async (stage) => {

@@ -279,7 +279,7 @@ export const operationChecks: readonly Check[] = [
     const { filter } = await parkMany(stage, 1);
     const begun: string[] = [];
     for (const request of [...everyKind(filter), ...everyKind(filter)]) {
-      // The engine must sort operations by time, not by id. So these ids sort in the opposite order.
+      // These ids sort in the opposite order, because the engine must sort by time.
       const id = `${String.fromCharCode(122 - begun.length)}-${stage.name('operation')}`;
       begun.unshift((await stage.triage.operations.begin(request, act, id)).id);
       await stage.pass(0.1);
@@ -333,7 +333,6 @@ export const operationChecks: readonly Check[] = [
   ),
 ];
 
-/** Returns one request of each kind that has a filter, in a fixed order. */
 function everyKind(filter: ParkedFilter): OperationRequest[] {
   return [...changesOf(filter), { ...defaultReplay, filter, canary: 0, rate: Infinity }];
 }

@@ -288,7 +288,6 @@ export const waitingQuestionChecks: readonly Check[] = [
   ),
 ];
 
-/** Parks three events that differ in key, type, headers, consumer and error. */
 async function parkThree(stage: Stage) {
   const tenant = stage.name('tenant');
   const ids = [1, 2, 3].map(() => stage.name('event'));
@@ -304,10 +303,7 @@ async function parkThree(stage: Stage) {
   return { ids, tenant, error };
 }
 
-/**
- * Returns a function that lists events with a filter. It fails unless it finds exactly the expected events;
- * events that are not in `ids` are ignored.
- */
+/** Returns a function that fails unless a filter finds exactly the expected events of `ids`. */
 function finder(stage: Stage, ids: readonly string[]) {
   return async (filter: ParkedFilter, expected: readonly (string | undefined)[]) => {
     const { items } = await stage.triage.list(filter, { limit: 1000 });

@@ -272,7 +272,6 @@ export const replayChecks: readonly Check[] = [
   }),
 ];
 
-/** These checks need an engine that has both a broker and a triage. */
 const settled = checksOf(['broker', 'triage']);
 
 export const settledReplayChecks: readonly Check[] = [
@@ -287,8 +286,7 @@ export const settledReplayChecks: readonly Check[] = [
           await stage.settle(stage.park(await stage.takeOne(topic)));
           const replay = await beginReplay(stage, { filter: { ids: [id!] } });
           await stage.triage.operations.select(replay.id, 1);
-          // Publish the event before its replay does. A producer or an earlier replay could have done the
-          // same.
+          // Publish the event before its replay does, as a producer could have done.
           await stage.publish(topic, ['a'], { id: id! });
           const held = isLeased ? await stage.takeOne(topic) : undefined;
           await stage.triage.operations.release(replay.id, 1, (to, events) =>

@@ -27,10 +27,7 @@ export const contracts = [
 ] as const;
 /** The contracts that the suite can check. */
 export type Contract = (typeof contracts)[number];
-/**
- * Optional methods that a check can need: `publishBehind` is a method of the broker, the others are members
- * of the harness.
- */
+/** Optional methods that a check can need: `publishBehind` of the broker, and others of the harness. */
 export type Means = 'reopen' | 'dieAfterWrites' | 'effect' | 'publishBehind';
 
 /** One requirement for an engine. The name completes the sentence "the engine …". */
@@ -64,7 +61,7 @@ function isMeans(need: string): need is Means {
   return means.some((each) => each === need);
 }
 
-/** The most `lease` calls of one `take`. An engine may return fewer events per call than requested. */
+/** An engine may return fewer events per `lease` call than requested. */
 const leasesMax = 20;
 
 /** Helper methods for the checks. */
@@ -175,7 +172,6 @@ export class Stage {
     expectLike(payloads(given), [], why);
   }
 
-  /** Fails unless the engine applies all settlements. */
   async settle(...batch: Settlement[]): Promise<void> {
     expectLike(
       await this.broker.settle(batch),
@@ -196,7 +192,7 @@ export class Stage {
     return this.settle({ lease: delivery.lease, kind: 'ack' });
   }
 
-  /** Opens a second engine on the same storage, as another process would. The check then uses the second engine. */
+  /** Continues the check with a second engine on the same storage, as another process would. */
   async reopen(): Promise<void> {
     this.engine = await this.harness.reopen!();
   }

@@ -33,15 +33,13 @@ export function memoryAudit(shared: SharedState): Audit {
 }
 
 /**
- * Writes an audit entry. If it undoes an earlier entry, `undoneBy` of the earlier entry is set. Call this
- * function before the change itself, because it throws if the earlier entry cannot be undone.
+ * Writes an audit entry. Call it before the change itself: it throws if the entry to undo cannot be undone.
  */
 export function writeAudit(shared: SharedState, entry: NewAuditEntry): AuditEntry {
   const { audit } = shared.storage;
   assertMayUndo(shared, entry);
   const { before } = entry;
-  // Copy `before` through JSON, as a database would. Then later changes of the caller's object do not change
-  // the log.
+  // Copy `before` as a database would, so that later changes of the object do not change the log.
   const copied = before === undefined ? {} : { before: JSON.parse(JSON.stringify(before)) };
   const written = auditEntryOf({ ...entry, ...copied }, shared.newId(), shared.now());
   const undone = audit.findIndex(({ id }) => id === entry.undoes);

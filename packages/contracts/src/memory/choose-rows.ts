@@ -1,7 +1,6 @@
 import type { LeaseRequest, WaitingState } from '../broker.ts';
 import type { Row, Topic } from './storage.ts';
 
-/** Returns the state of every event of a topic, in the order of publication. */
 export function rowStatesOf(topic: Topic, now: number, isHeld: (row: Row) => boolean): [Row, WaitingState][] {
   const orderKeys = new Set<string>();
   return [...topic.rows.values()].map((row) => {
@@ -32,10 +31,7 @@ export function chooseRows(
   return chosen.slice(0, countWithin(chosen, bytesMax));
 }
 
-/**
- * Returns how many of the first rows have at most `bytesMax` payload bytes together; at least 1, even if that
- * row is larger.
- */
+/** Returns how many of the first rows fit into `bytesMax` payload bytes; at least 1. */
 function countWithin(rows: readonly Row[], bytesMax: number): number {
   let bytes = 0;
   const tooMuch = rows.findIndex(({ envelope }, index) => {
@@ -55,14 +51,13 @@ function stateOf(row: Row, now: number, isBehind: boolean, isHeld: boolean): Wai
 }
 
 /**
- * Chooses the events for a lease, and reserves `retriesShare` of `limit` for retries. If there are too few
- * retries or too few first attempts, the other kind fills the gap.
+ * Chooses events for a lease, and reserves `retriesShare` of `limit` for retries. Unused room goes to the
+ * other kind.
  */
 function withRetriesShare(due: readonly Row[], limit: number, retriesShare: number): Row[] {
   const retries = due.filter((row) => row.attempts > 0);
   const firstTries = due.filter((row) => row.attempts === 0);
-  // A limit of 1 cannot be divided into retries and first attempts. The caller then takes the event that was
-  // due first.
+  // A limit of 1 cannot be divided: the caller takes the event that was due first.
   if (limit === 1 || retries.length + firstTries.length <= limit) return [...due];
   const own = Math.min(limit - 1, Math.max(1, Math.floor(limit * retriesShare)));
   const retried = Math.min(retries.length, Math.max(own, limit - firstTries.length));
@@ -70,7 +65,6 @@ function withRetriesShare(due: readonly Row[], limit: number, retriesShare: numb
   return chosen.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
 }
 
-/** Returns the event `head` and the next events of the same key, together at most `runMax`. */
 function runOf(
   head: Row,
   rowStates: readonly [Row, WaitingState][],
@@ -83,7 +77,7 @@ function runOf(
   for (const [row, state] of rowStates) {
     if (run.length >= runMax) break;
     if (row.orderKey !== head.orderKey || row === head) continue;
-    // This event cannot be leased now. Stop here, because later events of the key must not overtake it.
+    // Stop here: later events of the key must not overtake this one.
     if (state !== 'behind' || row.suspect || row.dueAt > now || isHeld(row)) break;
     run.push(row);
   }

@@ -12,8 +12,8 @@ import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage, Row } from './storage.ts';
 
 /**
- * Returns the operators' controls of a memory engine. `version` first removes expired controls, because that
- * changes the version.
+ * Returns the controls of a memory engine. `version` first removes expired controls, because that changes the
+ * version.
  */
 export function memoryControls(shared: SharedState): Controls & { version(now: number): number } {
   const { storage } = shared;
@@ -73,8 +73,8 @@ export function memoryControls(shared: SharedState): Controls & { version(now: n
 }
 
 /**
- * Returns a function that says whether an event must not be leased: its tenant or key is in quarantine, or it
- * is a retry and retries are paused.
+ * Returns a function that says whether an event must not be leased, because of a quarantine or paused
+ * retries.
  */
 export function heldOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const isQuarantined = quarantineOf(storage, topic, now);
@@ -82,7 +82,6 @@ export function heldOf(storage: MemoryStorage, topic: string, now: number): (row
   return (row) => row.attempts > 0 || row.suspect || isQuarantined(row);
 }
 
-/** Returns a function that says whether the tenant or the key of an event is in quarantine. */
 export function quarantineOf(storage: MemoryStorage, topic: string, now: number): (row: Row) => boolean {
   const tenants = new Set<string>();
   const keys = new Set<string>();

@@ -60,10 +60,7 @@ const known: Readonly<Record<keyof MemoryOptions, unknown>> = {
   ...defaultBounds,
 };
 
-/**
- * An engine with every contract. It stores all data in the memory of this process, so the data is lost when
- * the process ends.
- */
+/** An engine with every contract, in the memory of this process. The data is lost when the process ends. */
 export type MemoryEngine = Required<Engine<MemoryTransaction>>;
 
 /** The features of the memory engine: all except that data survives the end of the process. */
@@ -88,10 +85,7 @@ export const memoryFeatures: Features = {
   durable: missing('memory ends with the process'),
 };
 
-/**
- * Creates an engine that keeps all data in memory, for tests and for the simulator. It is also the shortest
- * example of an engine.
- */
+/** Creates an engine that keeps all data in memory, for tests and for the simulator. */
 export function memoryEngine(options: MemoryOptions = {}): MemoryEngine {
   assertKnownFields(known, options);
   const { clock = systemClock, random = systemRandom, storage = new MemoryStorage() } = options;
@@ -140,8 +134,7 @@ function sweep(shared: SharedState, now: number, limit: number): number {
   left -= removeExpired(storage.marks, (removedAt) => removedAt, now, left).length;
   left -= removeExpired(storage.tats, (tat) => tat, now, left).length;
   left -= forgetProcesses(shared, now, left);
-  // Do not remove an event that belongs to a replay, even if it has expired: the replay has not counted its
-  // result yet.
+  // Keep an expired event that belongs to a replay: the replay has not counted its result yet.
   const removable = ({ operation, removedAt }: { operation: string | undefined; removedAt: number }) =>
     operation === undefined ? removedAt : Infinity;
   const removed = removeExpired(storage.parked, removable, now, left);

@@ -2,10 +2,7 @@ import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { QueueRate } from '../journal.ts';
 import type { AssemblyRow, JournalStorage } from './journal-storage.ts';
 
-/**
- * Checks queue limits during one `claim`. The constructor counts the leased assemblies of each queue. Each
- * assembly that `tryTake` accepts is added to these counts.
- */
+/** Checks queue limits during one `claim`. Each assembly that `tryTake` accepts is counted as leased. */
 export class QueueGate {
   readonly #storage: JournalStorage;
   readonly #now: number;
@@ -17,10 +14,7 @@ export class QueueGate {
     for (const row of storage.rows.values()) if (row.lease) this.#count(row);
   }
 
-  /**
-   * Returns true if the limits of the queue allow to lease this assembly; it is then counted. Returns false
-   * if it must wait; then nothing is counted.
-   */
+  /** Returns true if the queue limits allow to lease this assembly, and counts it. */
   tryTake(row: AssemblyRow): boolean {
     const { queue, key } = row.start;
     const limits = queue === undefined ? undefined : this.#storage.queues.get(queue);
@@ -43,8 +37,8 @@ export class QueueGate {
   }
 
   /**
-   * Returns the time until the rate limit of the queue allows this assembly. Infinity: it waits until another
-   * assembly of the queue ends its lease.
+   * Returns the ms until the rate of the queue allows this assembly. Infinity: it waits until another
+   * assembly ends its lease.
    */
   waitMs(row: AssemblyRow): number {
     const { queue, key } = row.start;

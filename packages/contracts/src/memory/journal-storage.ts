@@ -12,10 +12,8 @@ import type {
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** A stored assembly with its steps and signals. */
 export class AssemblyRow {
   readonly start: NewAssembly;
-  /** The position of the assembly in the order of starts. */
   readonly order: number;
   readonly acceptedAt: number;
   readonly keepMs: number;
@@ -39,7 +37,7 @@ export class AssemblyRow {
   revision = 0;
   deaths = 0;
   lease: { readonly token: string; readonly worker: string } | undefined;
-  /** True: the assembly was already counted against the rate limit of its queue. It is counted only once. */
+  /** True: the assembly was already counted against the rate limit of its queue. */
   isCharged = false;
 
   constructor(start: NewAssembly, order: number, now: number) {
@@ -83,7 +81,7 @@ export class AssemblyRow {
 }
 
 /**
- * The assemblies of a memory engine. Several engines can share one storage, as several processes share a
+ * The assemblies of a memory engine. Several engines can share one storage, like processes that share a
  * database.
  */
 export class JournalStorage {
@@ -91,17 +89,13 @@ export class JournalStorage {
   /** When the lease of each worker ends, epoch ms, by worker name. */
   readonly workers = new Map<string, number>();
   readonly queues = new Map<string, QueueLimits>();
-  /**
-   * The states of the rate limiters: the theoretical arrival time (GCRA algorithm), by queue, or by queue and
-   * key.
-   */
+  /** The theoretical arrival times of the rate limiters (GCRA algorithm), by queue, or by queue and key. */
   readonly tats = new Map<string, number>();
   readonly doorbells = new Set<() => void>();
   readonly watches = new Map<string, Set<() => void>>();
 
   ringDoorbells(): void {
-    // Call the listeners in a microtask. A listener may call the journal, and by then the current change must
-    // be complete.
+    // A listener may call the journal, so call it in a microtask, when the current change is complete.
     for (const ring of this.doorbells) queueMicrotask(ring);
   }
 

@@ -39,10 +39,7 @@ import { beginTransaction, type MemoryTransaction } from './storage.ts';
 const assembliesMax = 1_000_000;
 
 export interface MemoryJournal extends Journal<MemoryTransaction> {
-  /**
-   * Removes at most `limit` ended assemblies that were kept long enough (`keepMs`). Returns how many were
-   * removed.
-   */
+  /** Removes at most `limit` ended assemblies that were kept long enough (`keepMs`), and returns how many. */
   sweep(limit: number): number;
 }
 
@@ -98,7 +95,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     row.lease = undefined;
     row.parked = undefined;
     become(row, next, now);
-    // If the assembly has a queue, another assembly of that queue may now be leased.
+    // Another assembly of the same queue may be leased now.
     if (row.isDue(now) || row.start.queue !== undefined) storage.ringDoorbells();
   }
 
@@ -134,7 +131,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
       return { kind: 'commit_failed', error };
     }
     return shared.write((now) => {
-      // Check the lease again: another worker may have got the assembly while `run` ran.
+      // Another worker may have got the assembly while `run` ran.
       const row = held(entry.lease);
       if (!row) return { kind: 'lease_lost' };
       apply();
@@ -182,8 +179,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
 
   function claim(request: ClaimRequest, now: number): Claimed {
     const { worker, leaseMs, limit, programs, suspectDeaths = Infinity, suspects = false } = request;
-    // First extend the lease of the calling worker. Otherwise `recover` would take its assemblies away if the
-    // lease has just ended.
+    // First extend the lease of the calling worker. Otherwise `recover` could take its assemblies away.
     workers.set(worker, now + leaseMs);
     recover(now);
     const mine = [...rows.values()].filter(
@@ -195,8 +191,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     const taken: ClaimedAssembly[] = [];
     let suspectsSeen = 0;
     let nextDueInMs = Infinity;
-    // When the lease of another worker ends, its assemblies are due again. The caller must claim again at
-    // that time.
+    // When another worker's lease ends, its assemblies are due again: the caller must claim at that time.
     for (const { lease: held } of rows.values())
       if (held && held.worker !== worker)
         nextDueInMs = Math.min(nextDueInMs, (workers.get(held.worker) ?? now) - now);
@@ -469,8 +464,8 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
 }
 
 /**
- * Returns when a suspended or parked assembly is due. It is due at once if a signal, a stop request or
- * another change has arrived since the worker read `next.revision`.
+ * Returns when a suspended or parked assembly is due: at once, if something has arrived since the worker read
+ * `next.revision`.
  */
 function dueAt(row: AssemblyRow, next: { dueInMs?: number; revision: number }, now: number): number {
   return row.revision > next.revision ? now : now + (next.dueInMs ?? Infinity);

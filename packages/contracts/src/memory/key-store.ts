@@ -1,13 +1,9 @@
 import type { KeyEntry } from './storage.ts';
 
-/**
- * When a key is added, 2 old keys are checked and removed if they have expired. So keys are removed faster
- * than they are added.
- */
+/** Each added key checks 2 old keys, so expired keys are removed faster than new keys are added. */
 const checksPerAdd = 2;
 
 export class KeyStore {
-  /** The number of keys in all scopes. */
   size = 0;
   readonly #scopes = new Map<string, Scope>();
 
@@ -15,7 +11,7 @@ export class KeyStore {
     return this.#scopes.get(scope)?.entries.get(key);
   }
 
-  /** Returns how many keys a scope has. If it has `max` keys or more, expired keys are removed first. */
+  /** Returns how many keys a scope has. Expired keys are removed first if there are `max` or more. */
   sizeOf(scope: string, max: number, now: number): number {
     const found = this.#scopes.get(scope);
     if (!found) return 0;
@@ -69,9 +65,7 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /**
-   * The iterator over the entries to check. An iterator of a Map also visits entries that are added later.
-   */
+  /** An iterator of a Map also visits entries that are added later. */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
   removeSomeExpired(now: number, count: number): number {

@@ -43,7 +43,7 @@ export function memoryLedger(shared: SharedState): Ledger<MemoryTransaction> {
       return commitFailed(error);
     }
     return shared.write((now) => {
-      // Check the lease again: it may have ended while `commit` ran.
+      // The lease may have ended while `commit` ran.
       const entry = held(hold, now);
       if (!entry) return LEASE_LOST;
       apply();
@@ -105,7 +105,6 @@ export function isMarked({ marks }: MemoryStorage, { handler, eventId }: Process
   return marks.has(`${handler}\0${eventId}`);
 }
 
-/** Records that a handler has handled an event. Returns false if this was recorded before. */
 export function writeMark(shared: SharedState, mark: ProcessedMark): boolean {
   const { storage, bounds } = shared;
   if (isMarked(storage, mark)) return false;

@@ -21,7 +21,7 @@ import { latestFirst, pageOf, type SharedState } from './shared-state.ts';
 export function memoryOperations(shared: SharedState): Operations {
   const { storage } = shared;
 
-  /** Returns the parked events that an operation must change or publish, the earliest parked first. */
+  /** Returns the parked events that an operation still has to process, the earliest parked first. */
   function coveredEvents(operation: Operation): ParkedEvent[] {
     const { request, startedAt } = operation;
     const filter = coveredBy(operation);
@@ -45,7 +45,6 @@ export function memoryOperations(shared: SharedState): Operations {
     );
   }
 
-  /** Returns the new values of the event fields that the operation changes. */
   function changeOf(operation: Operation, event: ParkedEvent, now: number): Partial<ParkedEvent> {
     const { request, act, startedAt } = operation;
     const discarded = { status: 'discarded', discarded: { ...act, at: now } } as const;

@@ -4,7 +4,6 @@ import { earlierParkings, type NewlyParked, type ParkedEvent } from '../triage.t
 import type { SharedState } from './shared-state.ts';
 import type { MemoryStorage } from './storage.ts';
 
-/** Parks an event. Returns false if the event is already parked. */
 export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now: number): boolean {
   const { storage, bounds } = shared;
   const known = storage.parked.get(event.id);
@@ -31,7 +30,6 @@ export function park(shared: SharedState, { keepMs, ...event }: NewlyParked, now
   return true;
 }
 
-/** Records that the replay of an event succeeded. Returns false if the event does not belong to this replay. */
 export function resolve(storage: MemoryStorage, id: string, operation: string | undefined): boolean {
   const event = storage.parked.get(id);
   if (operation === undefined || event?.operation !== operation) return false;
@@ -42,8 +40,8 @@ export function resolve(storage: MemoryStorage, id: string, operation: string | 
 }
 
 /**
- * Counts the result of a replayed event. The event can finish before the engine has recorded its release;
- * then the release is counted here, too.
+ * Counts the result of a replayed event. If it finishes before its release was recorded, the release is
+ * counted here, too.
  */
 function countOutcome(
   storage: MemoryStorage,

@@ -16,8 +16,7 @@ export function memoryPresence(shared: SharedState): Presence {
       const json = assertReport(process);
       shared.write((now) => {
         forgetProcesses(shared, now, Infinity);
-        // A Map keeps the order of insertion. Each report is inserted anew, so the first process is the one
-        // whose last report is the oldest.
+        // Each report is inserted anew into the Map, so the first process has the oldest report.
         processes.delete(process.id);
         if (processes.size >= processesMax) processes.delete(processes.keys().next().value!);
         processes.set(process.id, { ...JSON.parse(json), heardAt: now });
@@ -36,7 +35,6 @@ export function memoryPresence(shared: SharedState): Presence {
   };
 }
 
-/** Removes at most `limit` reports that are older than 10 s, and returns how many. */
 export function forgetProcesses({ storage }: SharedState, now: number, limit: number): number {
   return removeExpired(storage.processes, forgottenAt, now, limit).length;
 }

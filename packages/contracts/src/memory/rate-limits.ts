@@ -3,8 +3,8 @@ import type { RateAnswer, RateLimits, RateRequest } from '../rate-limits.ts';
 import { removeExpired, type SharedState } from './shared-state.ts';
 
 /**
- * When `rateLimitsMax` keys are stored, all further keys share the limit of this key. So memory stays
- * bounded, and every request is still limited.
+ * When `rateLimitsMax` keys are stored, all further keys share this key's limit. So memory stays bounded, and
+ * every request is limited.
  */
 const overflowKey = '';
 

@@ -9,14 +9,12 @@ import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row 
 type AnySettlement = Settlement<MemoryTransaction>;
 
 /**
- * The result of `commit`. `commit` only collects its writes; `apply` performs them, together with the
- * settlement. `repeated` is true if the handler had already handled the event.
+ * The result of `commit`, which only collects its writes. `apply` performs them together with the settlement.
  */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
   | { readonly failure: SettlementResult };
 
-/** Runs `commit`, unless the handler has already handled the event. */
 export async function runCommit(storage: MemoryStorage, settlement: AnySettlement): Promise<Commit> {
   const { marks = [], lease } = settlement;
   if (settlement.kind !== 'ack' || !settlement.commit) return { apply: () => {}, repeated: false };
@@ -32,9 +30,7 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/**
- * Settles a leased event. The function is synchronous, so that no other call sees a half-applied settlement.
- */
+/** This is synchronous, so that no other call sees a half-applied settlement. */
 export function applySettlement(
   shared: SharedState,
   row: Row,
@@ -48,8 +44,7 @@ export function applySettlement(
   commit.apply();
   moveRow(shared, row, settlement, now);
   row.lease = undefined;
-  // An event that is returned was not handled. If it was a suspect (its lease expired before), it stays a
-  // suspect.
+  // A returned event was not handled. If it was a suspect (its lease had expired), it stays one.
   if (settlement.kind !== 'return') Object.assign(row, { suspect: false, deaths: 0 });
   return commit.repeated ? REPEATED : TOOK;
 }
@@ -113,7 +108,7 @@ function parkRow(
 function reroute({ storage }: SharedState, row: Row, to: string, now: number): void {
   const target = storage.topics.get(to)!;
   storage.topics.get(row.envelope.topic)!.rows.delete(row.envelope.id);
-  // The target topic already has an event with this id, so drop this one.
+  // The target topic already has this event, so drop this one.
   if (target !== storage.topics.get(row.envelope.topic) && target.rows.has(row.envelope.id)) return;
   Object.assign(row, {
     envelope: { ...row.envelope, topic: to },

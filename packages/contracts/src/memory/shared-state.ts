@@ -5,8 +5,8 @@ import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
 /**
- * The limits of a memory engine. At a limit, the engine refuses new entries. Only for settled events and
- * audit entries, it removes the oldest entry instead.
+ * The limits of a memory engine. At a limit it refuses new entries; of settled events and audit entries it
+ * removes the oldest.
  */
 export interface MemoryBounds {
   readonly eventsMax: number;
@@ -68,10 +68,7 @@ export class SharedState {
   }
 }
 
-/**
- * Returns one page of the list `sorted`. The cursor is a position, so it stays valid if the last item of the
- * page is removed.
- */
+/** Returns one page of a sorted list. The cursor stays valid if the last item of the page is removed. */
 export function pageOf<T>(
   sorted: readonly T[],
   { limit, cursor }: PageRequest,
@@ -93,7 +90,6 @@ export function latestFirst([number, text]: Place, [other, otherText]: Place): b
   return number < other || (number === other && text < otherText);
 }
 
-/** Removes at most `limit` expired items, and returns their keys. */
 export function removeExpired<T>(
   items: Map<string, T>,
   removedAt: (item: T) => number,

@@ -11,12 +11,11 @@ import type { ParkedEvent, TriageRule } from '../triage.ts';
 import { JournalStorage } from './journal-storage.ts';
 import { KeyStore } from './key-store.ts';
 
-/** A stored event that is not settled. */
 export interface Row {
   envelope: Envelope;
-  /** The position of the event in the order of publication, over all topics. */
+  /** The position in the order of publication, over all topics. */
   order: number;
-  /** Later events with this order key wait for this event. `undefined`: no event waits for it. */
+  /** Later events with this key wait for this event; `undefined`: no event waits for it. */
   orderKey: string | undefined;
   dueAt: number;
   attempts: number;
@@ -26,9 +25,7 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /**
-   * True: the event is parked and is not leased. Its row stays, so that later events of its key wait for it.
-   */
+  /** True: the event is parked. Its row stays, so that later events of its key wait for it. */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -37,7 +34,6 @@ export interface Row {
 export interface Topic {
   ordering: Ordering;
   keepSettledMs: number;
-  /** The unsettled events by id, in the order of publication. */
   readonly rows: Map<string, Row>;
   settled: { readonly order: number; readonly event: SettledEvent; readonly removedAt: number }[];
 }
@@ -52,10 +48,7 @@ export interface KeyEntry {
   removedAt: number;
 }
 
-/**
- * The data of a memory engine. Two engines that share one storage behave like two processes that share a
- * database.
- */
+/** The data of a memory engine. Two engines on one storage behave like two processes on one database. */
 export class MemoryStorage {
   readonly topics = new Map<string, Topic>();
   readonly controls = new Map<string, ActiveControl>();
@@ -63,30 +56,19 @@ export class MemoryStorage {
   readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /**
-   * The events that were handled. The key is `handler\0eventId`; the value is the time at which this record
-   * expires.
-   */
+  /** The handled events: the key is `handler\0eventId`, the value is when the record expires (epoch ms). */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
   readonly operations = new Map<string, Operation>();
-  /**
-   * How far each operation has come, by the id of the operation. It is the position of the last event that
-   * the operation changed; the next step continues after it.
-   */
+  /** The position of the last event that each operation changed, by operation id. */
   readonly positions = new Map<string, Place>();
-  /**
-   * The last operation that changed each event, by the id of the event, with the event's `removedAt` before
-   * that change. An undo needs both.
-   */
+  /** The last operation that changed each event, and the event's `removedAt` before. An undo needs both. */
   readonly changes = new Map<string, { readonly operation: string; readonly removedAt: number }>();
   readonly rules = new Map<string, TriageRule>();
   readonly audit: AuditEntry[] = [];
 
-  /**
-   * The reports of running processes by process id. The process whose last report is the oldest comes first.
-   */
+  /** By process id; the process with the oldest report comes first. */
   readonly processes = new Map<string, PresentProcess>();
 
   readonly journal = new JournalStorage();
@@ -94,7 +76,7 @@ export class MemoryStorage {
   readonly tats = new Map<string, number>();
   readonly effects = new Map<string, string>();
 
-  /** Generates ids. All engines on this storage share it, so that ids sort by creation. */
+  /** All engines on this storage share it, so that ids sort by creation. */
   newId: (() => string) | undefined;
 
   #last = 0;
@@ -104,8 +86,7 @@ export class MemoryStorage {
   }
 
   ring(topic: string): void {
-    // Call the listeners in a microtask. A listener may call the broker, and by then the current change must
-    // be complete.
+    // A listener may call the broker, so call it in a microtask, when the current change is complete.
     for (const ring of this.doorbells.get(topic) ?? []) queueMicrotask(ring);
   }
 }

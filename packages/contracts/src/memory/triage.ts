@@ -151,10 +151,7 @@ function ruleEntry(
   return { ...act, what, subjects, before };
 }
 
-/**
- * Returns one page of the events that match the filter. It reads at most `lookMax` of the stored events, the
- * latest first.
- */
+/** Returns one page of the matching events. It reads at most `lookMax` stored events, the latest first. */
 function search(
   stored: readonly ParkedEvent[],
   filter: ParkedFilter,
@@ -197,7 +194,7 @@ function summaryOf(event: ParkedEvent, now: number): ParkedSummary {
   };
 }
 
-/** Groups parked events by fingerprint. `events` must be sorted with the latest first. */
+/** `events` must be sorted, the latest first. */
 function groupsOf(events: readonly ParkedEvent[]): ParkedGroup[] {
   return [...Map.groupBy(events, fingerprintOf)].map(([fingerprint, members]) => {
     const latest = members[0]!;
