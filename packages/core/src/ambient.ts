@@ -16,7 +16,7 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
       ? { patienceEndsAt, priority: options.priority }
       : { patienceEndsAt };
     return (context) => {
-      // This is the signal of the attempt. When the attempt is aborted, the runs inside it are aborted too.
+      // When this attempt is aborted, the runs inside it are aborted too.
       const { attempt, signal } = context;
       return withAmbient({ ...inherited, attempt, signal }, () => operation(context));
     };
@@ -24,8 +24,8 @@ class AsyncLocalAmbientStore extends AsyncLocalStorage<AmbientContext | undefine
 }
 
 /**
- * Importing this module lets nested runs inherit the time limit (patience), the priority and the abort signal
- * of the run or request around them. Nested runs also learn whether an outer caller already retries.
+ * Import this module so that nested runs inherit values of the run or request around them. These are the time
+ * limit (patience), the priority, the abort signal, and whether an outer caller already retries.
  *
  * Only requests, consumed events and runs with `ambient: true` store these values, because storing them is
  * slow.

@@ -249,7 +249,7 @@ export function unknownField(known: object, key: string, value: unknown, path = 
 
 /**
  * Calls `read`. If it throws an `OptionsError`, adds `path` in front of the path in the error: `policy` and
- * `attempts` become `policy.attempts`. An error whose path already equals `path` is thrown unchanged.
+ * `attempts` become `policy.attempts`. An error whose path already equals `path` stays unchanged.
  */
 export function atPath<T>(path: string, read: () => T): T {
   try {

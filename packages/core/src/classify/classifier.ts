@@ -33,8 +33,7 @@ export function packsOf(
  * Combines packs (named classifiers) into one classifier: the first pack that returns a class decides.
  *
  * Marks such as `permanent(error)` come first, then `neverOn`, then the packs. An error that no pack knows is
- * not retried. If a pack throws, the work is not retried, and listeners get a notice with the error of the
- * pack.
+ * not retried. If a pack throws, the work is not retried either, and listeners get a notice.
  */
 export function combine(
   chosen: readonly Pack[],

@@ -22,8 +22,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
   'network',
   (error, _, all) => {
     if (!isKnown(error)) return undefined;
-    // `unprocessed` means that no server has received the request. So every error must prove that nothing was
-    // sent. A list of `causesMax` errors may be incomplete, so it proves nothing.
+    // Every error must prove that no server has received the request. A list of `causesMax` errors may be
+    // incomplete, so it proves nothing.
     const isProof = (each: UnknownObject) => isUnsent(each) || (isWrapper(each) && !isKnown(each));
     return { class: 'transient', unprocessed: all.length < causesMax && all.every(isProof) };
   },
@@ -32,8 +32,8 @@ export const network: Pack<'network'> = /* @__PURE__ */ definePack(
 );
 
 function isKnown(error: UnknownObject): boolean {
-  // Skip an AggregateError: the errors inside it are checked one by one. If an error has a cause, ignore its
-  // message, because only the cause says what failed: `fetch failed` may be an expired certificate.
+  // The errors inside an AggregateError are checked one by one, so skip it here. If an error has a cause,
+  // ignore its message: `fetch failed` may hide an expired certificate.
   return (
     !Array.isArray(error.errors) &&
     (known.test(`${error.code}`) || known.test(`${error.name}: ${isWrapper(error) || error.message}`))

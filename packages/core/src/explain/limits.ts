@@ -9,7 +9,7 @@ export type Limit = 'patience' | 'attempts' | 'nothing';
 
 /** The longest time that a run can take, in ms, and what ends the run. */
 export interface WorstTime {
-  /** The duration of the run if every attempt takes as long as it may. null: no limit. */
+  /** The duration of the run in ms, if every attempt uses its whole time limit. null: no limit. */
   readonly hangingMs: number | null;
   readonly hangingEndsBy: Limit;
   /**
@@ -114,9 +114,9 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * Returns the success rate of a caller with few calls, if the share `failing` of its calls fails by chance.
- * The caller's retry budget holds only one token, which pays for one retry. The next token needs 1 / `ratio`
- * successes. Until then, failed calls are not retried.
+ * Returns the success rate (0 to 1) of a caller with few calls, if the share `failing` of its calls fails by
+ * chance. Its retry budget holds one token, for one retry. The next token needs 1 / `ratio` successes; until
+ * then, failed calls are not retried.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;
@@ -143,8 +143,8 @@ function sentence({ ms, by }: End, attempts: number): string {
 }
 
 /**
- * Adds up `count` waits. Waits that are not in `known` are assumed to be as long as the last known one. An
- * infinite wait ends the work, so the sum stops before it.
+ * Adds up `count` waits. Waits missing in `known` are as long as the last known one. An infinite wait ends
+ * the work, so the sum stops before it.
  */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);

@@ -4,8 +4,8 @@ import { defineRules } from './rule.ts';
 const ratioMax = 0.3;
 const kMin = 1.1;
 /**
- * The largest acceptable burst is the number of attempts that the rate allows in this time. With a larger
- * burst, one minute could have more than 1.5 times the attempts that the rate allows per minute.
+ * A burst may have at most the attempts that the rate allows in this many ms. A larger burst would allow more
+ * than 1.5 times the rate within one minute.
  */
 const burstMaxMs = 30_000;
 

@@ -6,9 +6,8 @@ export interface AdaptiveLimitSettings {
 }
 
 /**
- * The limit changes at the end of each window of answers. The minimum length of a window is WINDOW_MS or the
- * mean latency, whichever is longer. After the minimum length, the window ends when it has ANSWERS_MIN
- * answers, at the latest after PATIENT_WINDOWS times the minimum length.
+ * The limit is adjusted once per window of answers. A window lasts at least WINDOW_MS, or the mean latency if
+ * that is longer. It then waits for ANSWERS_MIN answers, for at most PATIENT_WINDOWS times that minimum.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
@@ -21,15 +20,15 @@ const PATIENT_WINDOWS = 5;
 const HEADROOM = 1.25;
 
 /**
- * The limit grows by the factor GROWTH per window. It grows by GROWTH_FREE while the latency is below FREE ×
- * the latency without a queue.
+ * Per window, the limit is multiplied by GROWTH, or by GROWTH_FREE while the target seems to have no queue.
+ * That is: while the latency is below FREE × the latency without a queue.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * If the limit is too high, each window moves it towards the right value, by this share of the difference.
+ * A limit that is too high falls by this share of its distance to the right value, per window.
  * SHRINK_SOON_WEIGHT is used after two windows in a row with a latency above FAR × the latency without a
  * queue.
  */
@@ -50,17 +49,16 @@ const CLEARLY = 1.5;
 const WARM_UP_WINDOWS = 5;
 
 /**
- * The latency without a queue is measured again when the latency is high, or when the calls in flight reached
- * the limit in REACHED_WINDOWS windows in a row. Two measurements are at least MEASURE_MS apart, or
- * MEASURE_SOON_MS while the latency is high.
+ * The latency without a queue is measured again when the latency is high, or after REACHED_WINDOWS windows at
+ * the limit. Two measurements are at least MEASURE_MS apart, or MEASURE_SOON_MS while the latency is high.
  */
 const REACHED_WINDOWS = 5;
 const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
 /**
- * If too many calls of a window fail by overload (are dropped), the limit is multiplied by DROPPED_FACTOR.
- * Too many means more than the share DROPPED_MAX of the calls.
+ * If more than the share DROPPED_MAX of a window's calls fail by overload (are dropped), the limit is
+ * multiplied by DROPPED_FACTOR.
  */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
@@ -168,8 +166,8 @@ export class AdaptiveLimit {
       const weight = wasFar && this.#isFar ? SHRINK_SOON_WEIGHT : SHRINK_WEIGHT;
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
-      // `#baseMs` should be the latency without a queue. If this window was much faster, `#baseMs` is too
-      // high, and a latency near it does not prove that the queue is empty.
+      // A window much faster than `#baseMs` (the latency without a queue) shows that `#baseMs` is too high.
+      // Then a latency near `#baseMs` does not prove that the queue is empty.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -81,13 +81,13 @@ const FULL = 3;
 const NONE = -2;
 
 /**
- * With more traffic, the breaker needs a longer row of failures to open: this many more failures each time
- * the calls in the window double above `minimum`.
+ * With more traffic, the breaker opens only after a longer row of failures. Each doubling of the calls in the
+ * window, above `minimum`, adds this many failures.
  */
 const ROW_GROWTH = 2;
 /**
- * A row of failures opens the breaker only if chance is unlikely to cause it: by chance, fewer than this many
- * such rows would occur in the window.
+ * A row of failures opens the breaker only if chance alone would cause fewer than this many such rows per
+ * window.
  */
 const UNLIKELY = 0.01;
 
@@ -147,7 +147,6 @@ export class Breaker {
   #ticket = 0;
   #serial = 0;
   #inARow = 0;
-  /** When the breaker first opened since it was last closed. */
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;

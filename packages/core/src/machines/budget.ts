@@ -99,8 +99,8 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops the tokens above the current limit. Otherwise they could be used after a later burst of calls has
-    // raised the limit.
+    // Drops the tokens above the current limit. Otherwise a later burst of calls could raise the limit and
+    // free them.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
@@ -160,9 +160,9 @@ export class RetryBudget {
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // `overdraft` is how far the balance may fall below zero. Start credit reduces it, so that both together
-    // are at most `#floorMax`. Each postpaid retry in flight costs a token if it fails, so that token is
-    // subtracted here.
+    // The balance may fall below zero by `overdraft`. Start credit (the tokens of a new budget) reduces it,
+    // so that both together are at most `#floorMax`. A postpaid retry in flight may still cost a token, so
+    // that token is subtracted.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;

@@ -98,8 +98,8 @@ export class TargetHealth {
 
   /** Returns a factor for the cost of this target. It is 1 if the target has not failed in the last FORGIVEN_MS. */
   penalty(now: number): number {
-    // `fresh` falls from 1 to 0 after the last failure. If it were counted from the last call, each call to a
-    // recovered target would renew the penalty.
+    // `fresh` falls from 1 to 0 in the FORGIVEN_MS after the last failure. Counting from the last call
+    // instead would renew the penalty with every call.
     const fresh = Math.max(0, 1 - Math.max(0, now - this.#failedAt) / FORGIVEN_MS);
     return 1 + fresh * PENALTY * (this.inARow + 1 - this.share);
   }

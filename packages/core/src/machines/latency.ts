@@ -15,10 +15,7 @@ const GENERATION_MS = 300_000;
 
 const RECENT_WEIGHT = 0.1;
 
-/**
- * A computed quantile is reused for a while: until `samples / KEPT_RATIO` new samples are recorded, or
- * KEPT_MAX new samples if that is fewer.
- */
+/** A computed quantile is reused until `samples / KEPT_RATIO` new samples are recorded, at most KEPT_MAX. */
 const KEPT_RATIO = 16;
 const KEPT_MAX = 256;
 
@@ -82,8 +79,7 @@ export class Latency {
   #keptFor(q: number): Kept {
     for (const kept of this.#kept) if (kept.q === q) return kept;
     const kept = { q, ms: 0, until: 0 };
-    // A policy uses three or four quantiles. At most 8 are kept, so that other callers cannot use much
-    // memory.
+    // At most 8 quantiles are kept, so that callers with many different `q` cannot use much memory.
     if (this.#kept.push(kept) > 8) this.#kept.shift();
     return kept;
   }
@@ -102,8 +98,7 @@ export class Latency {
     this.#olderCounts = this.#counts;
     this.#olderSamples = this.#samples;
     this.#olderLongest = this.#longest;
-    // The last generation ended more than GENERATION_MS ago. So its samples are too old as well, and are
-    // dropped.
+    // The previous generation ended more than GENERATION_MS ago, so its samples are too old as well.
     if (now >= this.#endsAt + GENERATION_MS) {
       this.#olderCounts.fill(0);
       this.#olderSamples = 0;

@@ -4,7 +4,6 @@
  * first success, because such operations may wait for the end of an outage.
  */
 export class StartCredit {
-  /** The tokens that are left. */
   left: number;
   /** A refund cannot raise `left` above this. */
   max: number;

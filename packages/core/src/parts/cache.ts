@@ -69,7 +69,7 @@ export const cache = definePart<typeof fields, CacheFields>({
 
     /**
      * Starts a call that all runs with the same `cacheKey` share. If the user's `onWait` throws, only the run
-     * that started the call ends, with the result of `cancelled`. The shared call continues.
+     * that started the call is cancelled, and the shared call continues.
      */
     function startFlight<T>(
       key: string,

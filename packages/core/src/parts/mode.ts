@@ -34,8 +34,8 @@ export const mode = definePart<typeof fields, ModeFields>({
       order: 1,
       around(operation, options, next) {
         if (share > 0 && plan.random() < share) return next(options);
-        // The simulated runs use the same breakers and budgets, but separate counters, so that simulated
-        // attempts are not counted as real.
+        // Simulated runs use the real breakers and budgets, but separate counters. So simulated attempts are
+        // not counted as real.
         imagined ??= { ...plan, counters: plan.imaginedCounters };
         return observe(plan, imagined, operation, options);
       },
@@ -45,8 +45,7 @@ export const mode = definePart<typeof fields, ModeFields>({
 
 /**
  * Calls `operation` once, and simulates what the policy would do with its result. Each simulated retry fails
- * like the real call. So the number of simulated retries is exact in an outage, and too high if a real retry
- * would have succeeded.
+ * like the real call. So the number of retries is exact in an outage, and otherwise may be too high.
  */
 async function observe<T>(
   plan: Plan,
@@ -63,8 +62,8 @@ async function observe<T>(
   }
 
   /**
-   * The operation of the simulated run. Its first attempt makes the real call. Each further attempt waits as
-   * long as the real call took, and returns the same result.
+   * The operation of the simulated run. Its first attempt makes the real call. Each further attempt takes
+   * equally long and returns the same result.
    */
   async function replay({ target }: Context): Promise<T> {
     if (!real) return call(target).result;
@@ -98,7 +97,6 @@ async function observe<T>(
 class RealCall<T> {
   readonly #work: Work;
   readonly #context: Observed;
-  /** What the operation returned or threw. */
   readonly result: Promise<T>;
   readonly ending: Promise<Ending<T>>;
   tookMs = 0;
@@ -179,8 +177,8 @@ class Observed extends Attempt implements AbortListener {
   }
 
   /**
-   * Whether the caller aborted a call that uses an `AbortHandle`. The error of that call is only a
-   * consequence of the abort, so the run ends with the caller's reason instead.
+   * Whether the caller aborted a call that uses an `AbortHandle`. The run then ends with the caller's reason,
+   * not with the error of the call.
    */
   get isCancelled(): boolean {
     return this.controller !== undefined && this.#signal?.aborted === true;

@@ -77,8 +77,8 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * Passes the state of a target to the new plan that `update` compiles. Runs in progress still use the old
- * plan. Both plans share the state, so that it includes the attempts of these runs.
+ * Gives the state of a target to the new plan that `update` compiles. Runs in progress still use the old
+ * plan, so both plans share the state.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;

@@ -1,8 +1,8 @@
 /**
- * Counts what a policy has done. Each run that ended is in exactly one of `succeeded`, `succeededAfterRetry`,
- * `failed` and `failedAfterRetry`: `succeeded` and `failed` count only runs without a retry. A rising
- * `succeededAfterRetry` shows that a target has begun to fail, even while retries still hide the failures
- * from callers.
+ * Counts what a policy has done. Each ended run is in exactly one of `succeeded`, `succeededAfterRetry`,
+ * `failed` and `failedAfterRetry`; `succeeded` and `failed` count only runs without a retry. A rising
+ * `succeededAfterRetry` shows that a target has begun to fail, while retries still hide the failures from
+ * callers.
  */
 export class Counters {
   operations = 0;

@@ -95,9 +95,7 @@ export interface RunningPlan {
   reporter: Reporter | undefined;
   /** The layers that wrap the whole work (mode, fallback, cache), outermost first. */
   readonly layers: Layer[];
-  /** Runs an operation through the layers; undefined without layers. */
   runLayers: typeof runLayers | undefined;
-  /** The cached results and the calls in flight, by cache key; undefined without a cache. */
   results: Results | undefined;
   /**
    * Runs `fn` outside the async context of any caller. Undefined in a policy without guards (breaker,

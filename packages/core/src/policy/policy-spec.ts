@@ -195,8 +195,8 @@ export interface BudgetSpec {
    */
   ratio?: number | undefined;
   /**
-   * The budget holds at most `ratio` × the calls of this time as tokens. It can always hold one token, and
-   * more while retries succeed. Default: `10s`.
+   * The budget holds at most `ratio` tokens for each call in this time, and always at least one token.
+   * Successful retries raise this minimum. Default: `10s`.
    */
   window?: Duration | undefined;
 }

@@ -109,8 +109,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       return { name, plan, settings };
     }
 
-    // `update` assigns new values to the fields of this object. With getters instead, V8 would make all its
-    // properties slower, including `run`.
+    // `update` assigns new values to the fields of this object. Getters instead would make `run` slower in
+    // V8.
     const made: Mutable<Policy<SpecOfParts<P>>> = {
       spec,
       overridden: undefined,
@@ -131,8 +131,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
         };
       },
       with(overrides, elsewhere) {
-        // Without overrides, the validated document is used again. This saves time in a simulator that copies
-        // a policy for 10,000 clients.
+        // Without overrides, the validated document is reused. This saves time in a simulator that copies a
+        // policy for 10,000 clients.
         return make(
           merge(table, made.spec, overrides),
           { ...environment, ...elsewhere },

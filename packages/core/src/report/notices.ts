@@ -125,10 +125,6 @@ function isHeard(): boolean {
   return subscriptions.size > 0 || channel?.hasSubscribers === true;
 }
 
-/**
- * Calls all listeners with a notice. If a listener throws, the error is rethrown in a microtask, so that it
- * does not affect the run.
- */
 function publish(notice: Notice): void {
   for (const { listener } of subscriptions) {
     try {
@@ -192,8 +188,8 @@ function reporter(plan: Plan): Reporter {
     return work.options?.observed ? { ...of, observed: true } : of;
   }
   /**
-   * Returns the mark for a notice that belongs to no single run, such as a change of a breaker. The notice is
-   * marked as `observed` if the policy acts on no run.
+   * A notice that belongs to no single run, such as a breaker's change, is marked `observed` if the policy
+   * acts on no run.
    */
   function mark(): { observed?: true } {
     return plan.enforcedShare === 0 ? { observed: true } : {};
@@ -212,8 +208,7 @@ function reporter(plan: Plan): Reporter {
     isHeard,
     enter(work, attempt, call) {
       let inner = call;
-      // In mode `observe`, this run is only imagined. The real call belongs to another run, and `around`
-      // wraps only that one.
+      // In mode `observe`, this run is only simulated. `around` wraps only the run that makes the real call.
       if (work.options?.observed) return inner();
       for (const { around } of subscriptions) {
         if (!around) continue;

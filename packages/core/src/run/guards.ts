@@ -19,7 +19,10 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/** If an attempt had less time than this, its timeout says nothing about the target. */
+/**
+ * If the time limit of the work left an attempt fewer ms than this, its timeout says nothing about the
+ * target.
+ */
 const fairMs = 50;
 
 /** An answer is quick if it takes at most this multiple of the median duration. */
@@ -127,8 +130,8 @@ export class Guards {
   }
 
   finish(now: number, attempt: Attempt): void {
-    // `endedAt` is set first. The abort below may call a listener that aborts the run, and the driver ignores
-    // this only if the run has already ended.
+    // `endedAt` is set first, because the abort below may call a listener that aborts the run. An abort after
+    // the end is ignored.
     this.work.endedAt = now;
     if (this.work.current) this.abandonAll(now, 'another attempt was faster');
     this.work.target?.hedgeBudget?.success();
@@ -139,8 +142,7 @@ export class Guards {
   learn(now: number, attempt: Attempt, judged: Judgement): void {
     const guarded = attempt as GuardedAttempt;
     this.forget(guarded);
-    // If the time limit of the work ended this attempt after less than 50 ms, the timeout does not count as a
-    // failure of the target.
+    // A timeout after less than 50 ms, by the time limit of the work, is not a failure of the target.
     const isFair = !guarded.abandoned || !isPatience(this.work.result) || now - guarded.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
     settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
@@ -301,8 +303,8 @@ export class Guards {
       refused ??= new Set();
       refused.add(this.refused!.target);
       const target = this.isOneOfMany && this.work.plan.choose!(this.work, now, refused);
-      // No other target is left. If the refused attempt was a hedge, the first attempt is still in flight, so
-      // the run waits for it. Otherwise the run ends.
+      // No other target is left. If the refused attempt was a hedge (a second attempt), the run waits for the
+      // first one. Otherwise the run ends.
       if (!target)
         return this.work.current ? WAIT : this.work.giveUp(now, this.refused!.because, this.work.result);
       admission = this.admit(now, target);
@@ -416,8 +418,8 @@ interface Refusal {
 }
 
 /**
- * Whether the retry after a timeout was answered quickly. If so, the timeout was caused by a lost message and
- * not by an overloaded target.
+ * Whether the retry after a timeout was answered quickly. Then a lost message probably caused the timeout,
+ * not an overloaded target.
  */
 function isQuick({ targetState, startedAt }: GuardedAttempt, now: number): boolean {
   return now - startedAt <= quickFactor * (targetState.latency?.quantile(0.5) ?? 0);

@@ -11,8 +11,8 @@ export function runWithoutContext(fn: () => void): void {
 }
 
 /**
- * Waits for the next call of `wake`. A `then` callback runs in the async context in which `then` was called.
- * Each callback calls `then` for the next one, so all run in the context in which this module was loaded.
+ * Waits for the next call of `wake`. Each callback calls `then` for the next one, so all run in the async
+ * context in which this module was loaded.
  */
 function awaitNext(): void {
   new Promise<void>((resolve) => {

@@ -87,7 +87,6 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
     }).then((attempt) => this.sendIfLive(attempt));
   }
 
-  /** Sends the attempt, unless the run has been cancelled in the meantime. */
   sendIfLive(attempt: Attempt): void {
     const { work } = this;
     if (!work.isLate(work.plan.clock.now(), attempt)) this.step(SEND);
@@ -136,8 +135,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   onOutcome(attempt: Attempt, outcome: Outcome): Step | undefined {
     const { work } = this;
     const step = stepAfter(work, this, attempt, outcome);
-    // This attempt had already timed out, and the timer ran in another async context. This code runs in the
-    // context of the caller, so it captures that context for the next attempt.
+    // The timer ended this attempt earlier, in another async context. This code runs in the caller's context,
+    // so it captures that context for the next attempt.
     if (step === undefined && work.endedAt < 0) this.captureContext();
     return step;
   }
@@ -193,8 +192,8 @@ function start<T, R>(
   const signal = options?.signal ?? around?.signal;
   if (isRetriedElsewhere(around)) work.retryVeto = 'not_owner';
   const step = work.begin(now, signal);
-  // The result is read one microtask later, when the caller has added its handler. Rejecting a promise
-  // without a handler takes 1.5 times as long.
+  // The result is read one microtask later, when the caller has added its handler. Without a handler, a
+  // rejection takes 1.5 times as long.
   if (step >= DONE) return soon.then(() => read(work));
   const { run, promise } = follow(
     work,

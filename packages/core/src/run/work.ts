@@ -26,7 +26,6 @@ export class Work implements History {
   declare readonly patienceEndsAt: number;
   declare attempt: number;
   declare previousDelayMs: number;
-  /** Why this work must not be retried. Undefined: it may be retried. */
   declare retryVeto: StopReason | undefined;
   /** The guards that each attempt must pass (breaker, bulkhead, …). Undefined if the policy has none. */
   declare guards: Guards | undefined;
@@ -146,8 +145,8 @@ export class Work implements History {
     this.payment = NONE;
     this.resultIsValue = outcome.ok;
     this.inner = endedInside(result, attempt.serial);
-    // Another run inside this attempt gave up, so the work has already been retried there. If this attempt
-    // timed out, that proves nothing: the timeout itself aborted the inner run.
+    // A run inside this attempt gave up, so the work was already retried there. A timed-out attempt is an
+    // exception: its timeout aborted the inner run.
     if (this.inner && !attempt.abandoned) this.retryVeto ??= 'not_owner';
     if (plan.killSwitch.isOn) this.retryVeto ??= 'kill_switch';
     const asked = this.options?.retryVeto;
@@ -187,8 +186,7 @@ export class Work implements History {
 
   finish(now: number, attempt: Attempt, judged: Judgement): Step {
     this.guards?.finish(now, attempt);
-    // `guards.learn` was called before `finish`. It may have changed the breaker, and a listener of that
-    // notice may have cancelled this run.
+    // `guards.learn` may have changed the breaker, and a listener of that change may have cancelled this run.
     if (this.stop) return STOP;
     const { counters, reporter } = this.plan;
     this.endedAt = now;
@@ -275,13 +273,11 @@ export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outc
   const { epochMs } = plan.clock;
   const answer = askCaller(options, outcome, epochMs) ?? plan.classify(outcome, epochMs);
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
-  // A classifier may return something wrong. A thrown error is never `ok`, and an answer that is not a class,
-  // such as a promise, means that there is no retry.
+  // A thrown error is never `ok`. An answer that is not a class, such as a promise, means no retry.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
   return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
 }
 
-/** Calls the classifier in the options of the run. If it throws, the work is not retried. */
 function askCaller(
   options: RunOptions | undefined,
   outcome: Outcome,
@@ -324,7 +320,6 @@ const POSTPAID = 4;
 
 const classes: readonly OutcomeClass[] = ['ok', 'transient', 'throttled', 'fatal', 'ignored'];
 
-/** The most attempts that a story (the record of a run) lists. */
 const logMax = 100;
 
 const okay: Judgement = { class: 'ok' };

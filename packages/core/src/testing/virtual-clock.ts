@@ -57,7 +57,6 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (errors.length > 0) throw errors.length > 1 ? new AggregateError(errors) : errors[0];
   }
 
-  /** Moves the time as soon as all earlier moves have ended. */
   function move(end: () => number): Promise<void> {
     const moved = moving.then(() => moveTo(end()));
     moving = moved.catch(() => {});

@@ -4,8 +4,8 @@ export interface AbortListener {
 }
 
 /**
- * Calls all listeners of one signal through a single event listener. When an event listener is added,
- * platforms search all existing ones, so 10,000 event listeners would be slow.
+ * All listeners of one signal share a single event listener. Adding an event listener searches all existing
+ * ones, so 10,000 of them would be slow.
  */
 class SharedListener extends Set<AbortListener> {
   handleEvent({ target }: { target: unknown }): void {

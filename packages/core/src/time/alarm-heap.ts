@@ -15,7 +15,6 @@ export class AlarmHeap {
   readonly #orders: number[] = [];
   /** The `order` of the alarm that was set last. */
   order = 0;
-  /** The number of alarms that are set. */
   size = 0;
 
   get first(): Alarm | undefined {

@@ -4,7 +4,7 @@ import type { Clock, Random } from './clock.ts';
 /** The longest delay of a `setTimeout` timer. A timer with a longer delay would fire immediately. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
-/** If a timer fires later than this, the thread was busy. */
+/** If a timer fires more than this many ms late, the thread was busy. */
 const lateMs = 1;
 
 /**
@@ -55,8 +55,8 @@ function createSystemClock(): Clock {
 
   function wake(): void {
     const rungAt = now();
-    // The thread was busy, so this timer is late. Pending I/O is handled first, because it may contain the
-    // answers of calls that would otherwise time out.
+    // The thread was busy, so this timer is late. Pending I/O is handled first: it may contain answers of
+    // calls that would otherwise time out.
     if (rungAt - wakeAt > lateMs && !waitsForIo) {
       waitsForIo = true;
       later(wake);
