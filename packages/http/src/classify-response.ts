@@ -116,7 +116,6 @@ function wasRedirected(head: unknown): boolean {
   return (head as { redirected?: boolean }).redirected === true;
 }
 
-/** Returns the judgement with `unprocessed: false`: the server may have processed the request. */
 function processed(judged: Judgement | OutcomeClass | undefined): Judgement {
   return { ...asJudgement(judged ?? 'fatal'), unprocessed: false };
 }

@@ -153,8 +153,8 @@ class AttemptDispatcher {
 }
 
 /**
- * Creates the signal that `fetch` gets instead of the caller's signal. In Node 24, `fetch` removes its
- * listener from a signal late. A caller's signal that is used for many calls would collect many listeners.
+ * `fetch` gets this signal instead of the caller's signal. In Node 24, `fetch` removes its listener late. So
+ * a caller's signal that many calls share would collect many listeners.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];

@@ -75,8 +75,8 @@ export interface AnyFetchOptions {
    */
   readonly classify?: ((response: Response) => Judgement | OutcomeClass | undefined) | undefined;
   /**
-   * Which origins get the `Holdfast` request header, which tells how long the caller waits: all, none, or a list.
-   * Default: all; in a browser none.
+   * The origins that get the `Holdfast` request header: all, none, or a list. The header says how long the
+   * caller waits. Default: all; in a browser none.
    */
   readonly announce?: Announce | undefined;
   /** How many bytes of a `Request`'s body are kept for a retry. With 0 the body can be sent only once. Default: `0`. */
@@ -459,8 +459,8 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts with the caller's signal. While an event or a request is being handled, it
- * also aborts with the signal of that event or request.
+ * Returns a signal that aborts with the caller's signal, and with the signal of the event or request that is
+ * being handled.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,

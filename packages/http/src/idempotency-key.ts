@@ -52,8 +52,8 @@ function assertKey(key: string | undefined): string | undefined {
 }
 
 /**
- * How often each method and URL was called while an event or request was being handled. The `AmbientContext`
- * stands for that event or request.
+ * For each event or request that is being handled (its `AmbientContext`): how often each method and URL was
+ * called.
  */
 const calls = new WeakMap<AmbientContext, Map<string, number>>();
 
@@ -75,8 +75,8 @@ function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefin
 }
 
 /**
- * Returns a text that is valid in a header. The key of an event can be any text, but a header value must be
- * short and have only visible ASCII characters. So other keys are hashed.
+ * Returns a text that is valid in a header. A key that is long, or that has other characters than visible
+ * ASCII, is hashed.
  */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;

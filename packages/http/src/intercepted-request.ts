@@ -82,7 +82,6 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private isListening: boolean;
   declare private isOver: boolean;
   declare private cancelReason: Error | null;
-  /** True: the caller has called `pause` and not yet `resume`. */
   declare private isPaused: boolean;
 
   constructor(
@@ -335,7 +334,6 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
     return step;
   }
 
-  /** Aborts attempts that the state machine has given up, for example after a timeout. */
   private abortAbandoned(): void {
     if (this.latest?.attempt.abandoned) this.latest.abort();
     if (this.hedgeTwin?.attempt.abandoned) this.hedgeTwin.abort();
