@@ -21,7 +21,7 @@ export interface Assertion {
 export type Relation = '<' | '<=' | '>' | '>=' | '=';
 
 const inSeconds: readonly Metric[] = ['recovery', 'p50', 'p99', 'p999', 'finish'];
-/** These figures are at most 1. */
+/** These metrics are shares, from 0 to 1. */
 const shares: readonly Metric[] = ['success', 'wasted', 'share', 'finished'];
 const isTrue: Record<Relation, (figure: number, limit: number) => boolean> = {
   '<': (figure, limit) => figure < limit,

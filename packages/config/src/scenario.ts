@@ -423,7 +423,7 @@ function problemsAt({ problemAt }: SourceDocument, broken: readonly BrokenRule[]
   return broken.map(({ path, message }) => problemAt(path, message));
 }
 
-/** Returns the conflicts in the part of a scenario that has no mistakes. */
+/** Returns the conflicts between those fields of a scenario that have no mistake themselves. */
 function brokenBeside(
   input: Readonly<Record<string, unknown>>,
   mistakes: readonly OptionsError[],
@@ -432,7 +432,7 @@ function brokenBeside(
     input,
     mistakes.map(({ path }) => path),
   );
-  // With more than a hundred mistakes, the part may have others, and can not be read.
+  // Only the first hundred mistakes were replaced. If there are more, the document still cannot be read.
   if (!sound || mistakeOf(() => readTable(scenarioFields, sound.input))) return [];
   return brokenRules(readTable(scenarioFields, sound.input)).filter(({ path }) => sound.isSound(path));
 }

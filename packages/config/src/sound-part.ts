@@ -10,9 +10,9 @@ export interface SoundPart {
 }
 
 /**
- * Replaces the items of a scenario that have a mistake, such as a service or a fault, by placeholders. So
- * conflicts between the other items can be reported together with the mistakes. `wrong` has the paths of all
- * mistakes. Returns undefined if the services or the clients are not maps.
+ * Replaces each item that has a mistake, such as a service or a fault, by a placeholder. So conflicts between
+ * the other items can be reported too. `wrong` has the paths of all mistakes. Returns undefined if the
+ * services or the clients are not maps.
  */
 export function soundPart(input: Fields, wrong: readonly string[]): SoundPart | undefined {
   const { services, clients } = input;

@@ -59,7 +59,6 @@ export function parseTable<T extends Table>(table: T, text: string, file?: strin
   return readSource(table, readDocument(text, file));
 }
 
-/** Reads a parsed document with a table of fields. Throws a `ConfigError` with all mistakes. */
 function readSource<T extends Table>(table: T, source: SourceDocument): SettingsOf<T> {
   const input = mapAt(source);
   const problems = problemsOf(source, mistakesIn(table, input));
