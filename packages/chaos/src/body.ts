@@ -32,8 +32,8 @@ export function faultyBody(
   return new ReadableStream({
     type: 'bytes',
     async pull(controller) {
-      // If the reader has cancelled this stream, `controller` throws, and the error is ignored below. If
-      // `signal` aborts, the reader gets the reason of the signal.
+      // If the reader has cancelled this stream, `controller` throws, and that error is ignored below. If
+      // `signal` aborts, the reader gets its reason.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();

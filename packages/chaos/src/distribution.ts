@@ -29,8 +29,8 @@ export const delay: Field<DelaySpec, DelaySettings> = either(undefined, duration
 });
 
 /**
- * Returns the quantile of a random delay: the fraction `at` of all delays is shorter than the result. `at` is
- * at least 0 and below 1.
+ * Returns a quantile of a random delay, in ms: the share `at` of all delays is shorter. `at` is at least 0
+ * and below 1.
  */
 export function quantile(delay: DelaySettings, at: number): number {
   if (typeof delay === 'number') return delay;

@@ -33,8 +33,8 @@ export interface Fault {
 }
 
 /**
- * Decides which faults hit `subject`. Each fault always uses two random numbers, so that a change to one
- * fault does not affect the others. `now` is in ms since the faults were set.
+ * Decides which faults hit `subject`; `now` is in ms since the faults were set. Each fault always draws two
+ * random numbers, so that a change to one fault does not affect the others.
  */
 export function strike(plan: ChaosPlan, random: Random, now: number, subject: Subject): Fault | undefined {
   const kinds: FaultKind[] = [];
