@@ -106,7 +106,7 @@ export function observeConsumers(
 ): Observation {
   assertKnownFields({ clock: true }, options);
   const { clock = systemClock } = options;
-  /** The last read lag of each topic (its waiting events); `undefined` if the store did not answer. */
+  /** The lag (waiting events) of each topic, as last read; `undefined` if the store did not answer. */
   const lags = new Map<string, LagLike | undefined>();
   let watched: readonly ConsumerLike[] = consumers;
 

@@ -106,8 +106,8 @@ export function logRetries<Level extends string = 'info'>(
   }
 
   /**
-   * For each window that has ended by the time `by`: writes how many lines were left out, and removes the
-   * window.
+   * Writes how many lines were left out in each window that has ended by the time `by`, and removes these
+   * windows.
    */
   function close(by: number): void {
     soonestEndsAt = Infinity;

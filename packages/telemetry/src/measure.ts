@@ -6,8 +6,7 @@ import type { Labels, MetricKey } from './metrics.ts';
 export type Sink = (metric: MetricKey, labels: Labels, value: number) => void;
 
 /**
- * The stop reasons that are not counted as a suppressed retry: with them, no limit of the policy forbade
- * another attempt.
+ * These stop reasons do not count as a suppressed retry, because no limit of the policy forbade the retry.
  */
 const notSuppressed: ReadonlySet<string> = new Set([
   'not_retryable',

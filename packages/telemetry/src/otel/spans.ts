@@ -168,7 +168,7 @@ class OperationSpan {
 
   #ended(notice: OfWork & { type: 'done' | 'gave_up' }): void {
     const { attempts, at, target, type } = notice;
-    // The attempts whose end was not reported: the call was cancelled, or another attempt was faster.
+    // The end of these attempts was not reported: the call was cancelled, or another attempt was faster.
     const abandoned = [...this.#sentAt].filter(([attempt]) => attempt <= attempts);
     const isCutShort = type === 'gave_up' && abandoned.length > 0;
     this.#tellHeld(!isCutShort);
