@@ -74,7 +74,6 @@ export class ConsumerGroup {
   #isLeader = false;
   #layout = '';
   #membership = { isOver: true };
-  /** Resolves when this process has left the group. */
   #left: Promise<void> = Promise.resolve();
   #joined = Promise.withResolvers<void>();
 

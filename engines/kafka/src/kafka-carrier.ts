@@ -339,7 +339,7 @@ function timeOf(
   if ((headers[groupHeader] ?? group) !== group) return undefined;
   const dueAt = Number(headers[dueHeader] ?? 0) || 0;
   const hopAt = record.at + last.ms;
-  // A record with a much longer delay than the longest tier would block the window for later records. So it
+  // A record with a much longer delay than the longest tier would block later records of its partition. So it
   // is sent to the end of its topic again after `last.ms`.
   const isSentAgain = dueAt > hopAt + last.ms;
   return isSentAgain ? { dueAt: hopAt, isSentAgain } : { dueAt };

@@ -14,8 +14,8 @@ const recordOverhead = 80;
 const headerOverhead = 8;
 
 /**
- * Sends records in as few requests as possible, one request at a time. One request at a time keeps the
- * sequence numbers of the producer in order. Kafka uses these numbers to recognize a repeated request.
+ * Sends records in as few requests as possible, one request at a time. This keeps the sequence numbers of the
+ * producer in order. Kafka recognizes a repeated request by these numbers.
  */
 export class Outbox {
   readonly #produce: (records: NewRecord[]) => Promise<void>;

@@ -30,8 +30,8 @@ export interface KafkaHandle {
 /** Stop fetching from a partition when this many fetched records wait to be delivered. */
 const waitingMax = 1000;
 /**
- * Also stop fetching when this many finished offsets are above an unfinished one: a commit must list them in
- * its metadata, which is limited.
+ * Also stop fetching when this many finished offsets are above an unfinished one. A commit lists them in its
+ * metadata, and the size of the metadata is limited.
  */
 const scatteredMax = 600;
 
@@ -88,7 +88,6 @@ export class PartitionWindow {
     return Math.max(0, end - this.#low - this.#done.size);
   }
 
-  /** The offset and the metadata to commit. */
   get progress(): { readonly offset: number; readonly metadata: string } {
     const done = this.#done.size === 0 ? [] : [...this.#done].sort((one, other) => one - other);
     return { offset: this.#low, metadata: writeRuns(this.#low, done) };

@@ -4,7 +4,6 @@ import { type Clock, Timer } from 'holdfast';
 export class Pause {
   readonly #timer: Timer;
   #resolve: (() => void) | undefined;
-  /** `end` was called while nothing waited, so the next `wait` returns at once. */
   #isOver = false;
 
   constructor(clock: Clock) {

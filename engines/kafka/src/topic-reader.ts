@@ -16,7 +16,6 @@ export interface ReaderSettings {
   readonly sessionTimeoutMs: number;
   readonly rebalanceTimeoutMs: number;
   readonly listener: IntakeListener<KafkaHandle>;
-  /** Returns the Kafka topics to read. */
   topics(): Promise<readonly string[]>;
   /**
    * Returns the time from which on a record can be delivered; `undefined` if it is a retry of another group.
@@ -37,7 +36,8 @@ const partitionBytesMax = 1024 * 1024;
 const idleMs = 30_000;
 
 /**
- * Reads Kafka topics as a member of a consumer group. It delivers at most as many records as `credit` allows.
+ * Reads Kafka topics as a member of a consumer group. `credit` is how many records the consumers want; it
+ * delivers no more than that.
  */
 export class TopicReader implements Intake {
   readonly windows = new Map<string, PartitionWindow>();
@@ -53,8 +53,8 @@ export class TopicReader implements Intake {
   #layouts: ReadonlyMap<string, TopicLayout> = new Map();
   #credit = 0;
   /**
-   * The credit at the start of the current poll. The records of this poll are delivered even if the credit
-   * has become 0 since then.
+   * The credit (how many records the consumers want) at the start of the current poll. The records of this
+   * poll are delivered even if the credit has become 0 since then.
    */
   #pollCredit = 0;
   #polling: Promise<void> | undefined;
@@ -222,7 +222,10 @@ export class TopicReader implements Intake {
     window.accept(ours, nextPosition);
   }
 
-  /** Delivers records that are due. Each partition gets an equal share of the credit. */
+  /**
+   * Delivers records that are due. Each partition gets an equal share of the credit (how many records the
+   * consumers want).
+   */
   #give(): void {
     const { clock, listener } = this.#settings;
     if (this.#isClosed) return;
