@@ -3,7 +3,7 @@
  * acknowledgements to send.
  */
 export class AckWindow<Delivery> {
-  /** The deliveries that are not acknowledged, in the order of their tags. */
+  /** The deliveries are in the order of their tags. */
   readonly #open = new Map<number, Delivery>();
 
   get size(): number {
@@ -22,7 +22,6 @@ export class AckWindow<Delivery> {
     return this.#open.delete(tag);
   }
 
-  /** Removes and returns all deliveries. */
   clear(): Delivery[] {
     const deliveries = [...this.#open.values()];
     this.#open.clear();

@@ -28,16 +28,23 @@ const quietMs = 20;
  * deliver them to another process.
  */
 const waitingMs = 150;
-/** A consumer without credit is cancelled after this time. Usually new credit comes earlier. */
+/**
+ * A consumer is cancelled after this many ms without credit (nobody wants messages). Usually new credit comes
+ * earlier.
+ */
 const lingerMs = 500;
-/** The consumer is kept if the server may still send this many messages, even if the credit is larger. */
+/**
+ * The consumer is kept if the server may still send this many messages, even if the credit (the number of
+ * wanted messages) is larger.
+ */
 const roomMin = 64;
 /** The largest prefetch count that AMQP allows. */
 const prefetchLimit = 65_535;
 
 /**
- * Consumes one queue. The server sends messages until `prefetch` of them are unacknowledged. A running consumer cannot
- * change its prefetch, so a large change of the credit starts a new consumer.
+ * Consumes one queue. The server sends messages until `prefetch` of them are unacknowledged. A running
+ * consumer cannot change its prefetch. So a large change of the credit (the number of wanted messages) starts
+ * a new consumer.
  */
 export class QueueConsumer implements Intake {
   readonly #settings: ConsumerSettings;
@@ -64,7 +71,6 @@ export class QueueConsumer implements Intake {
     this.#linger = new Timer(settings.clock, () => void this.#adjust());
   }
 
-  /** How many deliveries are not acknowledged. */
   get unsettled(): number {
     return this.#held?.window.size ?? 0;
   }
@@ -139,8 +145,8 @@ export class QueueConsumer implements Intake {
   }
 
   /**
-   * Starts, replaces or cancels the consumer, as the credit requires. Calls during a change share the next
-   * change.
+   * Starts, replaces or cancels the consumer, as the credit (the number of wanted messages) requires. Calls
+   * during a change share the next change.
    */
   #adjust(): Promise<void> {
     const { session } = this.#settings;
@@ -166,8 +172,8 @@ export class QueueConsumer implements Intake {
     const active = this.#active;
     if (this.#credit === 0) {
       const mayEnd = active && held?.isOpen && !this.#linger.isSet;
-      // Keep the consumer of an ordered queue while events are leased here. Otherwise another process would
-      // get later events of the same key.
+      // Keep the consumer of an ordered queue while this process still handles its events. Otherwise another
+      // process would get later events of the same key.
       if (!mayEnd || (this.#isOrdered && held.window.size > 0)) return false;
       await this.#end(held, active.tag);
       return false;
@@ -188,8 +194,8 @@ export class QueueConsumer implements Intake {
     }
     const unsettled = held.window.size;
     const room = active.prefetch - unsettled;
-    // The credit changes with each lease. If `room` had to equal the credit, a new consumer would be started for every
-    // thousand events.
+    // `room` (how many messages the server may still send) need not equal the credit. Otherwise a new
+    // consumer would be started for every thousand events.
     const isFit =
       room >= Math.min(this.#credit, roomMin) && active.prefetch <= 4 * (unsettled + this.#credit) + roomMin;
     const isLargest = active.prefetch === this.#prefetch(held);
