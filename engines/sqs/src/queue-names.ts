@@ -28,7 +28,7 @@ export class QueueNames {
     return isFifo ? name + fifoSuffix : name;
   }
 
-  /** Returns the topic whose `hot` queue has this name, or `undefined`. */
+  /** Returns the topic whose `hot` queue (for first attempts) has this name, or `undefined`. */
   topicOf(name: string): string | undefined {
     const plain = name.endsWith(fifoSuffix) ? name.slice(0, -fifoSuffix.length) : name;
     if (!plain.startsWith(this.#prefix) || plain.endsWith(retrySuffix)) return undefined;

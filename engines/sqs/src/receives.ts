@@ -50,16 +50,16 @@ export class Receives<T> {
 
   credit(count: number): void {
     this.#credit = count;
-    // Poll in a microtask. If `look` is called right after this call, its request is sent first, and that
-    // request does not wait on the server.
+    // Poll one microtask later. If `look` is called meanwhile, its request goes first, because it does not
+    // wait on the server.
     queueMicrotask(() => {
       if (!this.#again.isSet) this.#poll();
     });
   }
 
   /**
-   * Asks the server for messages. Resolves when every message that is in the queue now has arrived. Rejects
-   * if the server does not answer.
+   * Asks the server for messages. Resolves when all messages that were in the queue at the time of the call
+   * have arrived. Rejects if the server does not answer.
    */
   look(): Promise<void> {
     if (this.#credit <= 0 || this.#isClosed) return Promise.resolve();
@@ -115,8 +115,8 @@ export class Receives<T> {
   }
 
   /**
-   * Sends several requests at a time, within the credit, until a request comes back with fewer messages than
-   * it asked for.
+   * Sends several requests at a time, within the credit (the number of wanted messages). Stops when a request
+   * returns fewer messages than it asked for.
    */
   async #receiveRest(): Promise<void> {
     for (;;) {
@@ -161,7 +161,6 @@ export class Receives<T> {
     return request;
   }
 
-  /** Sends one request, and returns how many messages have arrived. */
   async #request(wanted: number, waitSeconds: number, ended?: () => void): Promise<number> {
     const count = Math.max(1, Math.min(batchMax, wanted));
     this.#asked += count;

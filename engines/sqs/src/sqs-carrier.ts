@@ -17,8 +17,8 @@ import { decodeMessage, encodeMessage } from './sqs-message.ts';
 import type { SqsSettings } from './sqs-options.ts';
 
 /**
- * The longest delay of a new message on SQS. A message with a longer delay arrives early, and is returned
- * with `later`.
+ * The longest delay of a new message on SQS. A message with a longer delay arrives early, and `later` returns
+ * it to the queue.
  */
 const delayMaxSeconds = 900;
 

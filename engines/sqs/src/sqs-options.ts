@@ -98,7 +98,6 @@ const known: Readonly<Record<keyof SqsOptions, true>> = {
  * The largest events that fit into a message of SQS: 983,040 bytes of payload, and 64 KiB for all headers.
  */
 export const sqsLimits: SizeLimits = {
-  // A message has at most 1 MiB. 64 KiB of it are for headers.
   payloadBytesMax: 1024 * 1024 - 64 * 1024,
   headersBytesMax: 16 * 1024,
   batchMax: 10_000,
