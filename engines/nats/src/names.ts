@@ -18,7 +18,10 @@ export class Names {
     return stream.startsWith(start) ? textOf(stream.slice(start.length)) : undefined;
   }
 
-  /** The subject of a queue. The `hot` queue has one subject for each partition; `*` matches all of them. */
+  /**
+   * The subject of a queue. The `hot` queue (for first attempts) has one subject for each partition; `*`
+   * matches all of them.
+   */
   subject(topic: string, queue: QueueName, partition: number | '*' = 0): string {
     const start = `${this.#prefix}.${tokenOf(topic)}`;
     return queue === 'hot' ? `${start}.hot.${partition}` : `${start}.retry`;

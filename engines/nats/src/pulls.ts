@@ -8,13 +8,13 @@ const expiresMs = 20_000;
 const graceMs = 2_000;
 
 /**
- * How long `look` waits for messages after a new pull request. A request with "no wait" would not help: for messages
- * that must be delivered again, the server answers it with "no messages".
+ * How many ms `look` waits for messages after a new pull request. A request with "no wait" would not help:
+ * the server answers it with "no messages" even if messages must be delivered again.
  */
 const answerMs = 60;
 /**
- * How long `look` waits if a pull request is already open. The server answers an open request as soon as it has stored
- * a message.
+ * How many ms `look` waits if a pull request is already open. The server answers an open request as soon as
+ * it has stored a message.
  */
 const pushMs = 15;
 
@@ -62,7 +62,10 @@ export class Pulls {
     this.#pull();
   }
 
-  /** Asks the server for messages. Resolves when every message that is in the queue now has arrived. */
+  /**
+   * Asks the server for messages. Resolves when all messages that were in the queue at the time of the call
+   * have arrived.
+   */
   look(): Promise<void> {
     const { clock } = this.#settings;
     this.#pull();
@@ -97,8 +100,8 @@ export class Pulls {
     this.#pulls = this.#pulls.filter(({ left, sentAt }) => left > 0 && sentAt + expiresMs + graceMs > now);
     const asked = this.#pulls.reduce((sum, { left }) => sum + left, 0);
     const more = Math.min(this.#credit, batchMax) - asked;
-    // Send another request only if the open requests cover at most half of the credit. So there are few, large
-    // requests.
+    // Send another request only if the open requests cover at most half of the credit (the number of wanted
+    // messages). So there are few, large requests.
     if (more <= 0 || (this.#pulls.length > 0 && more * 2 < this.#credit)) return;
     const pull = { number: `${++this.#last}`, sentAt: now, left: more };
     this.#pulls.push(pull);

@@ -32,8 +32,8 @@ export class Session {
   readonly #ticks: Timer;
   #last = 0;
   /**
-   * Messages that are read now have arrived after this time, in ms of `Clock.now`. Messages of a suspended
-   * process wait in the socket, and the server may meanwhile deliver them to other processes.
+   * Messages that are read now have arrived after this time, in ms of `Clock.now`. While a process is
+   * suspended, messages wait in its socket. The server may meanwhile deliver them to other processes.
    */
   readSince: number;
   isClosed = false;

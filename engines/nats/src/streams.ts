@@ -106,8 +106,8 @@ export class Streams {
   }
 
   /**
-   * The partitions of the `hot` queue of a topic. Call `describe` first; an unknown topic has only partition
-   * 0.
+   * The partitions of the `hot` queue (for first attempts) of a topic. Call `describe` first; an unknown
+   * topic has only partition 0.
    */
   partitions(topic: string): number[] {
     return Array.from({ length: 1 + (this.#known.get(topic)?.partitions ?? 0) }, (_, partition) => partition);
