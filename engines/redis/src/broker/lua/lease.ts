@@ -42,9 +42,9 @@ end
 `;
 
 /**
- * Leases due events. ARGV: owner, limit, lease ms, bytesMax ('' for none), runMax, share of retries ('' for
- * none), 1 to lease a suspect, and a request number. If a request arrives twice with the same number, it gets
- * the same answer twice.
+ * Leases due events. ARGV: owner, limit, lease ms, bytesMax ('' for none), runMax, share of retries from 0 to
+ * 1 ('' for none), 1 to lease a suspect (an event whose lease expired), and a request number. A request that
+ * arrives twice with the same number gets the same answer twice.
  */
 export const lease: string = `${topic}${controls}
 if not ordering then return false end
