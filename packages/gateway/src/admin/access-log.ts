@@ -2,22 +2,14 @@ import { closeSync, openSync, write } from 'node:fs';
 import { type Clock, Timer } from 'holdfast';
 import type { AccessRecord } from './access-record.ts';
 
-/**
- * Lines are collected and written together: after `flushMs`, or when `flushBytes` bytes have been collected.
- */
+/** Lines are collected, and written after `flushMs` or when there are `flushBytes` bytes. */
 const flushMs = 100;
 const flushBytes = 65_536;
-/**
- * The most bytes that wait to be written. If the disk is slower than the traffic, further lines are dropped
- * and counted.
- */
+/** The most bytes that wait to be written. If the disk is too slow, further lines are dropped and counted. */
 const pendingMax = 16 * 1024 * 1024;
 
-/**
- * Writes one line of JSON per request to the standard output or a file. A request never waits for the log.
- */
+/** Writes one line of JSON per request. A request never waits for the log. */
 export class AccessLog {
-  /** The number of lines that were lost because the disk was too slow or full. */
   dropped = 0;
   readonly #descriptor: number;
   readonly #isFile: boolean;
@@ -26,7 +18,6 @@ export class AccessLog {
   #writing = false;
   #isClosed = false;
 
-  /** `to`: the name of a file, or `true` for the standard output. */
   constructor(to: string | true, clock: Clock) {
     this.#isFile = to !== true;
     this.#descriptor = to === true ? 1 : openSync(to, 'a', 0o640);

@@ -62,10 +62,7 @@ export function accessRecord(
   };
 }
 
-/**
- * Returns the status or the code of an error. It never returns the message, which may contain data of a
- * client.
- */
+/** Returns the status or the code, but not the message: it may contain data of a client. */
 export function outcomeName(outcome: unknown): string {
   if (typeof outcome !== 'object' || outcome === null) return typeof outcome;
   const { status, code, name } = outcome as { status?: unknown; code?: unknown; name?: unknown };

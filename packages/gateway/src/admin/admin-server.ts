@@ -26,15 +26,13 @@ export interface ReloadResult {
   }[];
 }
 
-/** The gateway as the admin API sees it: one process, or several workers that all get each command. */
+/** The gateway as the admin API sees it: one process, or several workers. */
 export interface GatewayControl {
   ask<K extends Command['kind']>(command: Extract<Command, { kind: K }>): Promise<readonly Answers[K][]>;
   reload(): Promise<ReloadResult>;
-  /** Replaces the workers one by one, so that no request fails. */
   restart(): Promise<void>;
   readonly lastReload: ReloadResult | null;
   readonly isDraining: boolean;
-  /** The checked configuration, with secrets removed. */
   readonly shownConfig: unknown;
 }
 
@@ -50,7 +48,7 @@ interface Answer {
 type Handler = (control: GatewayControl, request: AdminRequest) => Promise<Answer> | Answer;
 
 interface AdminRequest {
-  /** The values of the path segments that are in braces, such as `{id}`. */
+  /** The values of the path segments in braces, such as `{id}`. */
   readonly parameters: readonly string[];
   readonly query: URLSearchParams;
   readonly body: Readonly<Record<string, unknown>>;
@@ -58,7 +56,6 @@ interface AdminRequest {
 
 const notFound: Answer = { status: 404, body: { error: 'there is no such thing here' } };
 
-/** The handlers of the admin API by method and path. `openApi` describes the same paths. */
 const handlers: Readonly<Record<string, Handler>> = {
   'GET /livez': () => ({ status: 200, body: { status: 'pass' } }),
   'GET /readyz': ({ isDraining }) =>
@@ -119,7 +116,6 @@ const handlers: Readonly<Record<string, Handler>> = {
   },
 };
 
-/** These paths need no token, because they reveal nothing secret. */
 const open = new Set(['GET /livez', 'GET /readyz']);
 
 async function drain(
@@ -136,7 +132,6 @@ function wrong(error: string): Answer {
   return { status: 400, body: { error } };
 }
 
-/** Serves the admin API on its own port. */
 export class AdminServer {
   readonly token: string;
   readonly #control: GatewayControl;
@@ -188,8 +183,7 @@ export class AdminServer {
   #isAllowed({ headers }: IncomingMessage): boolean {
     const given = Buffer.from(/^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '');
     const wanted = Buffer.from(this.token);
-    // `timingSafeEqual` needs equal lengths. It always compares all bytes, so its time does not reveal how
-    // much of the token is right.
+    // `timingSafeEqual` compares all bytes, so its duration does not reveal how much of the token is right.
     return given.length === wanted.length && timingSafeEqual(given, wanted);
   }
 }

@@ -4,12 +4,15 @@ import type { GatewayProcess } from '../proxy/gateway-process.ts';
 import type { RequestStory } from './stories.ts';
 import { type WorkerState, workerState } from './worker-state.ts';
 
-/** A command to one process of a gateway. It is plain JSON, because workers get commands as messages. */
+/** A command to one process of a gateway. Workers get it as a message, so it is plain data. */
 export type Command =
   | { readonly kind: 'state' }
   | { readonly kind: 'stories'; readonly count: number }
   | { readonly kind: 'story'; readonly id: string }
-  /** Forces breakers open or closed, or ends that (`auto`). Without a target: all breakers of the policy. */
+  /**
+   * Forces breakers open or closed; `auto` ends that. Without a target, it applies to all breakers of the
+   * policy.
+   */
   | {
       readonly kind: 'breaker';
       readonly policy: string;
@@ -29,13 +32,11 @@ export interface Answers {
   readonly state: WorkerState;
   readonly stories: readonly RequestStory[];
   readonly story: RequestStory | null;
-  /** The number of breakers that were changed. */
   readonly breaker: number;
   readonly drain: boolean;
   readonly reload: true;
 }
 
-/** Executes a command in this process. */
 export function execute<K extends Command['kind']>(
   gateway: GatewayProcess,
   command: Extract<Command, { kind: K }>,

@@ -4,7 +4,6 @@ import type { RouteState, WorkerState } from './worker-state.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Sums samples with the same labels over all workers. */
 class Sums {
   readonly #samples = new Map<string, { labels: Labels; value: number }>();
 
@@ -20,7 +19,6 @@ class Sums {
   }
 }
 
-/** Returns the metrics of a gateway in the format of Prometheus, summed over its workers. */
 export function gatewayMetrics(workers: readonly WorkerState[]): string {
   const families: Family[] = [];
   const family = (

@@ -5,7 +5,7 @@ import { type AccessRecord, outcomeName } from './access-record.ts';
 
 /** The story of a request: why it was retried, rejected or answered with an error. */
 export interface RequestStory extends AccessRecord {
-  /** The story as text for people. */
+  /** The whole story as text. */
   readonly says: string;
   readonly log: readonly {
     readonly attempt: number;
@@ -20,12 +20,11 @@ export interface RequestStory extends AccessRecord {
 }
 
 /**
- * The latest stories of requests that failed or needed more than one attempt. The number is limited to bound
- * the memory.
+ * The latest stories (records of requests that failed or were retried). Their number is limited to bound the
+ * memory.
  */
 export class Stories {
   readonly #max: number;
-  /** Stories by request id, the oldest first. */
   readonly #stories = new Map<string, RequestStory>();
 
   constructor(max: number) {
@@ -45,7 +44,6 @@ export class Stories {
     return this.#stories.get(id);
   }
 
-  /** Returns up to `count` stories, the latest first. */
   latest(count: number): RequestStory[] {
     return [...this.#stories.values()].slice(-count).reverse();
   }

@@ -37,7 +37,7 @@ export interface RouteState {
   readonly bytes: number;
   readonly durationSum: number;
   /**
-   * A histogram of durations: the number of requests in each interval between two bounds of `durationBounds`.
+   * A histogram: the number of requests in each interval between two bounds of `durationBounds` (seconds).
    */
   readonly durations: readonly number[];
 }
@@ -57,7 +57,6 @@ export interface PolicyStateOfUpstream {
   readonly attempts: number;
   readonly tokens: number | null;
   readonly stops: Readonly<Record<string, number>>;
-  /** The state of each instance in this policy, such as its breaker. */
   readonly targets: readonly TargetState[];
 }
 
@@ -77,8 +76,8 @@ export interface InstanceState {
 }
 
 /**
- * The state of a rate limit, bulkhead or load shedder. `inFlight` and `queued` are null if it does not count
- * them.
+ * The state of a rate limit, bulkhead or load shedder. `inFlight` and `queued` are null where they do not
+ * apply.
  */
 export interface ProtectionState {
   /** The owner and the kind: `upstream orders bulkhead`. */

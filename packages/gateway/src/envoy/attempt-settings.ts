@@ -9,11 +9,10 @@ export interface AttemptSettings {
   readonly backoffCapMs: number;
   /** A retry waits as long as `Retry-After` says, but at most this time. */
   readonly hintCapMs: number;
-  /** Retries are limited to this share of the requests; undefined: there is no limit. */
+  /** The most retries, as a share of the requests. Undefined: there is no limit. */
   readonly budgetRatio: number | undefined;
-  /** The timeout of one attempt, until its response begins. */
   readonly attemptTimeoutMs: number;
-  /** After this time a second attempt is sent while the first one is still running; undefined: never. */
+  /** After this time, a second attempt runs beside the first one. Undefined: never. */
   readonly hedgeAfterMs: number | undefined;
 }
 
@@ -25,7 +24,7 @@ const fields = {
   hedge: hedge.fields.hedge,
 };
 
-/** The most attempts. A gateway file can say `unlimited`, but Envoy needs a number. */
+/** A gateway file can say `unlimited`, but Envoy needs a number. */
 const attemptsMax = 100;
 
 export function attemptSettings(config: AttemptsConfig): AttemptSettings {

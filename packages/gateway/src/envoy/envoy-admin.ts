@@ -1,9 +1,7 @@
 import { HoldfastError } from 'holdfast';
 import { request } from 'undici';
 
-/**
- * A client for Envoy's own admin interface. That interface has no token, so it must listen on loopback only.
- */
+/** A client for Envoy's own admin interface. It has no token, so it must listen on loopback only. */
 export class EnvoyAdmin {
   readonly url: string;
 
@@ -11,9 +9,7 @@ export class EnvoyAdmin {
     this.url = url.replace(/\/$/, '');
   }
 
-  /**
-   * Returns the counters, gauges and texts whose names match the filter, by name. Histograms are left out.
-   */
+  /** Returns counters, gauges and texts by name, without histograms. */
   async stats(filter: string): Promise<Map<string, number | string>> {
     const { stats } = (await this.#json(`/stats?format=json&filter=${encodeURIComponent(filter)}`)) as {
       stats: readonly { name?: string; value?: number | string }[];
@@ -21,9 +17,6 @@ export class EnvoyAdmin {
     return new Map(stats.flatMap(({ name, value }) => (name === undefined ? [] : [[name, value ?? 0]])));
   }
 
-  /**
-   * Returns the histograms of durations whose names match the filter: the number of requests in each bucket.
-   */
   async durations(filter: string): Promise<Map<string, Durations>> {
     const query = `format=json&histogram_buckets=disjoint&filter=${encodeURIComponent(filter)}`;
     const { stats } = (await this.#json(`/stats?${query}`)) as {
@@ -40,7 +33,6 @@ export class EnvoyAdmin {
     return found;
   }
 
-  /** Returns the port of a listener, or undefined if Envoy does not listen on it yet. */
   async portOf(listener: string): Promise<number | undefined> {
     const { listener_statuses: found = [] } = (await this.#json('/listeners?format=json')) as {
       listener_statuses?: { name: string; local_address: Address }[];

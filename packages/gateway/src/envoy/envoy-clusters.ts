@@ -10,21 +10,18 @@ import type {
 import { attemptSettings } from './attempt-settings.ts';
 import { extension, present, type Resource, seconds, socketAddress, typed } from './resource.ts';
 
-/** The file with the certificate authorities that the operating system trusts. */
 const systemAuthorities = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * Idle connections to instances are closed after this time. Most servers close them later, so no request is
- * sent on a connection that the server is closing.
+ * Idle connections are closed after this time (ms). Most servers close them later, so no request meets a
+ * closing connection.
  */
 const idleMs = 4_000;
 
-/** Instances that must get no new requests, each as `<upstream> <url>`. */
+/** Instances that get no new requests, each as `<upstream> <url>`. */
 export type Draining = ReadonlySet<string>;
 
-/**
- * Returns the instances that get requests: all that are not draining, or all if every instance is draining.
- */
+/** If every instance is draining, all of them get requests. */
 function servingInstances(
   { name, instances }: UpstreamConfig,
   draining: Draining,
@@ -33,19 +30,17 @@ function servingInstances(
   return serving.length > 0 ? serving : instances;
 }
 
-/** Returns the name of the Envoy cluster to which a route sends its requests. */
 export function clusterOf(route: RouteConfig): string {
   return hasOwnCluster(route) ? `${route.upstream}|${route.name}` : route.upstream;
 }
 
-/** Returns the name of the upstream to which a cluster belongs. */
 export function upstreamOfCluster(cluster: string): string {
   return cluster.split('|', 1)[0]!;
 }
 
 /**
- * True if a route needs an Envoy cluster of its own, because it has its own concurrency limit, breakers or
- * retries. Envoy counts all these per cluster.
+ * Envoy counts requests, breakers and retries per cluster. So a route with own settings for these needs its
+ * own cluster.
  */
 export function hasOwnCluster({ protections, attempts }: RouteConfig): boolean {
   return protections.bulkhead !== null || attempts.hasOwnBreakers || attempts.isOwn;
@@ -85,7 +80,7 @@ function cluster(
     ...balancing(upstream),
     common_lb_config: {
       healthy_panic_threshold: { value: panicPercent(upstream, attempts) },
-      // Apply each change of weights or health at once, and do not collect several.
+      // Apply each change of weights or health at once.
       update_merge_window: '0s',
     },
     load_assignment: assignment(name, instances, upstream.panicThreshold, zone),
@@ -104,7 +99,6 @@ function cluster(
   });
 }
 
-/** Resolves host names by DNS. Each address becomes an instance. */
 function resolving({ resolveEveryMs }: UpstreamConfig): Resource {
   return extension('envoy.clusters.dns', 'clusters.dns.v3.DnsCluster', {
     all_addresses_in_single_endpoint: false,
@@ -128,17 +122,14 @@ function balancing({ loadBalancing, slowStartMs }: UpstreamConfig): Resource {
 }
 
 /**
- * The share of healthy instances below which Envoy ignores health (a panic). A panic also sends requests to
- * instances that a breaker has ejected. So if there is only a breaker and no health check, it is off.
+ * Below this percentage of healthy instances, Envoy ignores health (a panic) and also calls ejected
+ * instances. With breakers only, there must be no panic.
  */
 function panicPercent({ healthCheck, panicThreshold }: UpstreamConfig, attempts: AttemptsConfig): number {
   return attempts.circuitBreaker && !healthCheck ? 0 : Math.round(panicThreshold * 100);
 }
 
-/**
- * Instances in the gateway's own zone have priority. The others get requests when too few of those are
- * healthy.
- */
+/** Instances in the gateway's own zone come first. Others get requests when too few of those are healthy. */
 function assignment(
   name: string,
   instances: readonly InstanceConfig[],
@@ -151,7 +142,6 @@ function assignment(
     present({
       locality: each === undefined ? undefined : { zone: each },
       priority: hasLocal && each !== zone ? 1 : 0,
-      // Envoy splits requests between zones by this weight.
       load_balancing_weight: sum(instances.filter((instance) => instance.zone === each)),
       lb_endpoints: instances.filter((instance) => instance.zone === each).map(endpoint),
     }),
@@ -173,8 +163,7 @@ function endpoint({ url, weight }: InstanceConfig): Resource {
 }
 
 /**
- * The limits of an Envoy cluster. With HTTP/1.1 each connection has one request at a time, so the limit of
- * requests also limits connections.
+ * With HTTP/1.1, each connection has one request at a time. So the limit of requests also limits connections.
  */
 function thresholds(
   { instances, connectionsMax }: UpstreamConfig,
@@ -185,7 +174,7 @@ function thresholds(
   const { budgetRatio } = attemptSettings(attempts);
   return present({
     max_connections: bulkhead ? Math.min(connections, bulkhead.maxConcurrentRequests) : connections,
-    // A request also counts as pending while its connection is being opened.
+    // A request also counts as pending while its connection is opened.
     max_pending_requests: bulkhead ? bulkhead.maxQueuedRequests + bulkhead.maxConcurrentRequests : 1024,
     max_requests: bulkhead ? bulkhead.maxConcurrentRequests : 1_000_000,
     max_retries: 1_000_000,
@@ -198,8 +187,8 @@ function thresholds(
 }
 
 /**
- * Translates `circuitBreaker` and `outlierEjection`. Envoy has one mechanism for both; if both are set,
- * `circuitBreaker` is used.
+ * Envoy has one mechanism for `circuitBreaker` and `outlierEjection`. If both are set, `circuitBreaker` is
+ * used.
  */
 function outlierDetection(
   { outlierEjection }: UpstreamConfig,
@@ -229,7 +218,6 @@ function ejection(consecutive: number, forMs: number, maxMs: number): Resource {
     enforcing_success_rate: 0,
     base_ejection_time: seconds(forMs),
     max_ejection_time: seconds(maxMs),
-    // How often Envoy checks whether an ejection has ended.
     interval: seconds(Math.min(10_000, Math.max(100, forMs / 4))),
     // A successful health check must not end an ejection early.
     successful_active_health_check_uneject_host: false,

@@ -7,8 +7,8 @@ import { envoyRoutes } from './envoy-routes.ts';
 import { type Resource, socketAddress } from './resource.ts';
 
 /**
- * The contents of Envoy's configuration files. Envoy reads `bootstrap` once, and the others again whenever
- * they are replaced.
+ * The contents of Envoy's configuration files. Envoy reads `bootstrap` once, and the others whenever they are
+ * replaced.
  */
 export interface EnvoyConfiguration {
   readonly bootstrap: Resource;
@@ -29,8 +29,7 @@ export interface EnvoyOptions {
   /** The folder for Envoy's configuration files. Required. */
   readonly folder: string;
   /**
-   * The port of Envoy's own admin interface, which is on loopback because it has no token. 0: any free port.
-   * Required.
+   * The port of Envoy's own admin interface, on loopback because it has no token. 0: any free port. Required.
    */
   readonly adminPort: number;
   /** Instances that get no new requests. Default: none. */
@@ -51,7 +50,6 @@ export function envoyConfiguration(config: GatewayConfig, options: EnvoyOptions)
         lds_config: fileSource(file('listeners')),
         cds_config: fileSource(file('clusters')),
       },
-      // Use the same histogram bounds as the Node data plane, in ms.
       stats_config: {
         histogram_bucket_settings: [
           { match: { suffix: 'upstream_rq_time' }, buckets: durationBounds.map((bound) => bound * 1000) },

@@ -20,8 +20,8 @@ export interface EnvoyPlace {
   /** The program to start. Default: what `HOLDFAST_ENVOY` says, or `envoy` on the path. */
   readonly program?: string | undefined;
   /**
-   * The URL of the admin interface of an Envoy that is already running. That Envoy must read its files from
-   * `folder`. Default: none, one is started.
+   * The URL of the admin interface of a running Envoy. It must read its files from `folder`. Default: none,
+   * one is started.
    */
   readonly adminUrl?: string | undefined;
   /** The folder for Envoy's configuration files. Default: a new folder for temporary files. */
@@ -29,28 +29,21 @@ export interface EnvoyPlace {
 }
 
 const lookMs = 20;
-/** How long Envoy may take to start, and to apply a new file. */
+/** How long (ms) Envoy may take to start, and to apply a new file. */
 const startMs = 15_000;
 const applyMs = 10_000;
-/** If Envoy crashes, it is started again after this time. */
+/** Envoy is started again this time (ms) after a crash. */
 const restartMs = 1000;
-/** How many characters of Envoy's latest output are kept for error messages. */
 const outputMax = 4000;
 
-/**
- * For each file: the prefix of the statistics that say which version Envoy has applied, and how many it has
- * rejected.
- */
+/** For each file: the prefix of the statistics that show which version Envoy has applied or rejected. */
 const updates: Readonly<Record<DynamicFile, string>> = {
   clusters: 'cluster_manager.cds',
   listeners: 'listener_manager.lds',
   routes: `http.${statPrefix}.rds.${routesName}`,
 };
 
-/**
- * Runs a gateway file on Envoy. It writes Envoy's configuration files, and reads the state from Envoy's admin
- * interface.
- */
+/** Runs a gateway file on Envoy: writes Envoy's files, and reads the state from its admin interface. */
 export class EnvoyDataPlane {
   isDraining = false;
   address!: AddressInfo;
@@ -72,7 +65,6 @@ export class EnvoyDataPlane {
     this.#place = place;
   }
 
-  /** Starts an Envoy, or uses one that is running, and waits until it listens. */
   static async start(
     config: GatewayConfig,
     workers: number,
@@ -121,8 +113,8 @@ export class EnvoyDataPlane {
   }
 
   /**
-   * Replaces Envoy's files. New clusters are added before routes name them, and old clusters are removed
-   * last, so that no request fails. If Envoy rejects a file, all files are restored and the promise rejects.
+   * Adds new clusters before routes name them, and removes old ones last, so that no request fails. If Envoy
+   * rejects a file, all files are restored.
    */
   async reload(config: GatewayConfig): Promise<void> {
     const before = this.#translated(this.#config);
@@ -140,10 +132,7 @@ export class EnvoyDataPlane {
     this.#config = config;
   }
 
-  /**
-   * Stops accepting connections and waits for requests in flight. Resolves with the number of requests that
-   * did not end in time.
-   */
+  /** Resolves with the number of requests that did not end in time. */
   async drain(): Promise<number> {
     this.isDraining = true;
     const { delayMs, drainMs } = this.#config.shutdown;
@@ -158,7 +147,6 @@ export class EnvoyDataPlane {
     }
   }
 
-  /** Ends Envoy if it was started here. An Envoy that was already running keeps running. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const child = this.#child;
@@ -182,8 +170,7 @@ export class EnvoyDataPlane {
     this.#folder = folder ?? (await mkdtemp(path.join(tmpdir(), 'holdfast-envoy-')));
     if (adminUrl !== undefined) {
       this.#admin = new EnvoyAdmin(adminUrl);
-      // The clusters of the earlier configuration are not known here, so they are removed at once and not
-      // last.
+      // The clusters from before are not known here, so they are removed at once and not last.
       const translated = this.#translated(this.#config);
       for (const name of ['clusters', 'routes', 'listeners'] as const)
         await this.#apply(name, translated[name]);
@@ -206,11 +193,10 @@ export class EnvoyDataPlane {
         ...['--admin-address-path', addressFile],
         ...['--concurrency', String(this.#workers), '--log-level', 'warning'],
         ...['--drain-time-s', String(Math.max(1, Math.ceil(this.#config.shutdown.drainMs / 1000)))],
-        // Without hot restart, several Envoys can run on one machine.
+        // With hot restart, several Envoys on one machine would conflict.
         '--disable-hot-restart',
         ...['--drain-strategy', 'immediate'],
       ],
-      // Pass Envoy's standard output through only if the access log goes there.
       { stdio: ['ignore', this.#config.accessLog === true ? 'inherit' : 'ignore', 'pipe'] },
     );
     this.#child = child;
@@ -236,9 +222,7 @@ export class EnvoyDataPlane {
     await this.#until(startMs, 'be ready', started);
   }
 
-  /**
-   * Starts Envoy again after a crash. If the new process ends as well, its `exit` event starts the next one.
-   */
+  /** If the new process ends as well, its `exit` event starts the next one. */
   async #restart(program: string): Promise<void> {
     await sleep(systemClock, restartMs);
     if (!this.#isClosed && !this.isDraining) await this.#launch(program).catch(() => {});
@@ -252,7 +236,6 @@ export class EnvoyDataPlane {
     return `${this.#startedAt}-${++this.#version}`;
   }
 
-  /** Replaces a file and waits until Envoy has applied it. */
   async #apply(name: DynamicFile, resources: readonly Resource[]): Promise<void> {
     const prefix = updates[name];
     const figures = () => this.#admin.stats(`^${prefix.replaceAll('.', '\\.')}\\.`);
@@ -296,13 +279,11 @@ export class EnvoyDataPlane {
   }
 }
 
-/** Returns the new resources, and those old ones whose names are not among the new. */
 function union(before: readonly Resource[], next: readonly Resource[]): Resource[] {
   const names = new Set(next.map(({ name }) => name));
   return [...next, ...before.filter(({ name }) => !names.has(name))];
 }
 
-/** The error for a command that Envoy can not execute. It contains the reason. */
 function cannot(feature: 'stories' | 'forcedBreaker'): HoldfastError {
   const found = envoyFeatures[feature] as { readonly missing: string };
   return new HoldfastError('HOLDFAST_ENVOY', found.missing);

@@ -2,10 +2,7 @@ import type { GatewayConfig, RouteConfig, UpstreamConfig } from '../file/gateway
 import { attemptSettings } from './attempt-settings.ts';
 import { hasOwnCluster } from './envoy-clusters.ts';
 
-/**
- * How well Envoy supports a feature. `true`: as the Node data plane does. `missing` and `approximated` give
- * the reason.
- */
+/** How well a data plane supports a feature. `missing` and `approximated` give the reason. */
 export type Feature = true | { readonly missing: string } | { readonly approximated: string };
 
 /** The features of a gateway file, and how well a data plane supports each. */
@@ -30,7 +27,7 @@ export interface Features {
   readonly retries: Feature;
   /** `retryOn`, `retryOnly`, `neverOn`, and backoff that is not exponential. */
   readonly retryRules: Feature;
-  /** Successes add to the retry budget, and all requests to an upstream share it. */
+  /** Successful requests add to the retry budget, and all requests to an upstream share it. */
   readonly retryBudget: Feature;
   readonly hedge: Feature;
   readonly circuitBreaker: Feature;
@@ -48,9 +45,7 @@ export interface Features {
   readonly sharedRateLimits: Feature;
   readonly reportOnly: Feature;
   readonly bulkhead: Feature;
-  /**
-   * Limits of an upstream count the requests of all its routes, including routes with limits of their own.
-   */
+  /** The limits of an upstream count the requests of all its routes. */
   readonly upstreamBulkhead: Feature;
   readonly shedding: Feature;
   readonly priority: Feature;
@@ -61,7 +56,7 @@ export interface Features {
   /** Request bodies that are longer than `maxBody` are rejected. */
   readonly bodyLimit: Feature;
   readonly connectionsPerClient: Feature;
-  /** If a trusted proxy sends the `Forwarded` header (RFC 7239), the gateway adds its own entry. */
+  /** The gateway adds its own entry to the `Forwarded` header (RFC 7239) of a trusted proxy. */
   readonly forwardedHeader: Feature;
   /** The `Holdfast` header of a response says whether the client may repeat the request. */
   readonly retryAdvice: Feature;
@@ -220,7 +215,7 @@ type Uses = {
 
 const always = () => true;
 
-/** Which parts of a file use a feature. Features that are not listed here are fully supported by Envoy. */
+/** Which parts of a file use a feature. Features that are not listed are fully supported by Envoy. */
 const uses: { readonly [K in FeatureName]?: Uses } = {
   callerDeadline: { gateway: always },
   requestTimeout: { route: ({ attempts }) => attempts.hasRetries },

@@ -3,10 +3,9 @@ import path from 'node:path';
 import { type EnvoyConfiguration, fileNames } from './envoy-configuration.ts';
 import type { Resource } from './resource.ts';
 
-/** The files that Envoy reads again when they are replaced. */
 export type DynamicFile = 'listeners' | 'routes' | 'clusters';
 
-/** Writes all files of Envoy. They contain private keys of certificates, so only the owner can read them. */
+/** Writes all files of Envoy. They contain private keys, so only the owner can read them. */
 export async function writeEnvoyFiles(
   folder: string,
   configuration: EnvoyConfiguration,
@@ -14,12 +13,11 @@ export async function writeEnvoyFiles(
 ): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await replaceFile(folder, fileNames.bootstrap, configuration.bootstrap);
-  // Write listeners last, because they refer to the others.
   for (const name of ['clusters', 'routes', 'listeners'] as const)
     await writeResources(folder, name, configuration[name], version);
 }
 
-/** Replaces a file in one step, so that Envoy never reads a half-written file. */
+/** Replaces a file in one step, so that Envoy never reads half of it. */
 export async function writeResources(
   folder: string,
   name: DynamicFile,

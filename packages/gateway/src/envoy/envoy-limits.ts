@@ -6,10 +6,10 @@ import type {
 } from '../file/gateway-config.ts';
 import { extension, type Resource, seconds } from './resource.ts';
 
-/** A bucket that is never empty. Envoy requires a default bucket, but each limit of the file has its own. */
+/** Envoy requires a default bucket. It is never empty, because each limit of the file has its own bucket. */
 const unlimited = { max_tokens: 4_000_000_000, tokens_per_fill: 4_000_000_000, fill_interval: '1s' };
 
-/** The most callers that Envoy counts separately. Above that, the least recently used caller is forgotten. */
+/** The most callers that Envoy counts separately. Then it forgets the least recently used one. */
 const callersMax = 100_000;
 
 interface Limit {
@@ -17,10 +17,6 @@ interface Limit {
   readonly config: RateLimitingConfig;
 }
 
-/**
- * The Envoy filter with a token bucket for each rate limit of the file. Undefined: the file has no rate
- * limit.
- */
 export function limitFilter(config: GatewayConfig): Resource | undefined {
   const limits = enforced([
     ...config.upstreams.map((upstream) => limitOfUpstream(upstream)),
@@ -41,7 +37,6 @@ export function limitFilter(config: GatewayConfig): Resource | undefined {
   });
 }
 
-/** Returns the rate limits that apply to requests of this route. */
 export function routeLimits(route: RouteConfig, upstream: UpstreamConfig): Resource[] {
   return enforced([limitOfRoute(route), limitOfUpstream(upstream)]).map(({ name, config: { key } }) => ({
     actions: [
@@ -67,27 +62,21 @@ function limitOfRoute({ name, protections }: RouteConfig): Limit | undefined {
   return protections.rateLimiting ? { name: `route ${name}`, config: protections.rateLimiting } : undefined;
 }
 
-/** Removes limits with `reportOnly`: Envoy can not count without rejecting. */
+/** Envoy can not count without rejecting, so limits with `reportOnly` are removed. */
 function enforced(limits: readonly (Limit | undefined)[]): Limit[] {
   return limits.filter((each): each is Limit => each !== undefined && !each.config.reportOnly);
 }
 
 const everyRequest = { default_value: { numerator: 100, denominator: 'HUNDRED' } };
 
-/**
- * Envoy adds only whole tokens. A low rate becomes one token per interval; a high rate is rounded to whole
- * tokens per second.
- */
+/** Envoy adds only whole tokens. So a low rate becomes one token per interval. */
 function bucket({ requestsPerSecond, burstSize }: RateLimitingConfig): Resource {
   return requestsPerSecond < 10
     ? { max_tokens: burstSize, tokens_per_fill: 1, fill_interval: seconds(1000 / requestsPerSecond) }
     : { max_tokens: burstSize, tokens_per_fill: Math.round(requestsPerSecond), fill_interval: '1s' };
 }
 
-/**
- * The name under which Envoy identifies the caller. An entry with this name and no value gives each caller a
- * bucket.
- */
+/** An entry with this name and without a value gives each caller its own bucket. */
 function callerKey({ key }: RateLimitingConfig): string {
   return key === 'client' ? 'masked_remote_address' : 'caller';
 }

@@ -6,10 +6,9 @@ import { extension, present, type Resource, seconds, socketAddress, typed } from
 
 export const listenerName = 'gateway';
 
-/** The prefix of the names of the listener's statistics. */
 export const statPrefix = 'gateway';
 
-/** Headers that say where a request came from. They are removed if the sender is not a trusted proxy. */
+/** These headers say where a request came from. Only trusted proxies may send them. */
 const forwardedHeaders = [
   'x-forwarded-for',
   'x-forwarded-host',
@@ -19,7 +18,7 @@ const forwardedHeaders = [
   'forwarded',
 ];
 
-/** Headers with which a client could change Envoy's behavior. They are removed. */
+/** A client could change Envoy's behavior with these headers, so they are removed. */
 const envoyHeaders = [
   'x-envoy-retry-on',
   'x-envoy-max-retries',
@@ -58,7 +57,6 @@ export function envoyListener(config: GatewayConfig, routesFile: string): Resour
     name: listenerName,
     address: socketAddress(listen.host, listen.port),
     per_connection_buffer_limit_bytes: 1_048_576,
-    // Distribute connections evenly among Envoy's worker threads.
     connection_balance_config: { exact_balance: {} },
     filter_chains: [...(trustedProxies.length > 0 ? [chain(true)] : []), chain(false)],
   };
@@ -72,7 +70,7 @@ function connectionManager(config: GatewayConfig, routesFile: string, isTrusted:
     codec_type: listen.http2 ? 'AUTO' : 'HTTP1',
     rds: { route_config_name: routesName, config_source: fileSource(routesFile) },
     http_filters: [...(limits ? [limits] : []), extension('router', 'filters.http.router.v3.Router', router)],
-    // The client's address: that of the connection, or the one that a trusted proxy sends.
+    // The client's address is that of the connection, or what a trusted proxy sends.
     ...(isTrusted
       ? {
           use_remote_address: false,
@@ -162,7 +160,7 @@ function secureTransport({ tls, http2 }: GatewayConfig['listen']): Resource {
   };
 }
 
-/** A configuration file that Envoy reads again when another file is moved to its path. */
+/** Envoy reads the file again when another file is moved to its path. */
 export function fileSource(path: string): Resource {
   return { resource_api_version: 'V3', path_config_source: { path } };
 }

@@ -4,16 +4,14 @@ import { clusterOf } from './envoy-clusters.ts';
 import { routeLimits } from './envoy-limits.ts';
 import { extension, present, type Resource, seconds } from './resource.ts';
 
-/** The name of the route configuration in Envoy's files. */
 export const routesName = 'gateway';
 
 /**
- * Requests with these methods may be repeated, as in `@holdfast/http`. With an idempotency key, any method
- * may be.
+ * Requests with these methods may be repeated. With an idempotency key, those with other methods may be, too.
  */
 const idempotentMethods = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'];
 
-/** The statuses that the HTTP rules of the package `holdfast` classify as transient or throttled. */
+/** The statuses that `holdfast` classifies as transient or throttled. */
 const retriedStatuses = [
   408,
   425,
@@ -25,31 +23,31 @@ const retriedStatuses = [
   ...Array.from({ length: 80 }, (_, index) => 520 + index),
 ];
 
-/** Failures that happen before the request was sent. A retry is then safe for any method. */
+/** These failures happen before the request was sent. So a retry is safe for any method. */
 const retriedUnsent = 'connect-failure,refused-stream,reset-before-request';
 const retriedAlways = `${retriedUnsent},reset,retriable-status-codes`;
 
-/** Paths that different servers read in different ways. `RequestHead` rejects them as well. */
+/** Different servers read these paths in different ways. `RequestHead` rejects them as well. */
 const ambiguousPath = '(?i)(//.*|.*(\\\\|/\\.{1,2}(/.*|$)|%(2e|2f|5c|00)).*|.*[^!-~].*)';
 
 const lengthMax = String(2n ** 63n - 1n);
 
-/** Translates the routes, the most specific first, because Envoy takes the first route that matches. */
+/** Envoy takes the first route that matches, so the most specific route comes first. */
 export function envoyRoutes(config: GatewayConfig): Resource {
   const hosts = [...new Set(config.routes.flatMap(({ match }) => match.hosts))];
   return {
     '@type': 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
     name: routesName,
     ignore_port_in_host_matching: true,
-    // Set the header here, because for clients on loopback Envoy would write this machine's own address.
+    // For clients on loopback, Envoy would write this machine's own address.
     request_headers_to_add: [
       {
         header: { key: 'x-forwarded-for', value: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%' },
         append_action: 'APPEND_IF_EXISTS_OR_ADD',
       },
     ],
-    // Envoy looks only into the virtual host with the most specific domain. So each virtual host gets all
-    // routes that can match its domain.
+    // Envoy looks only into the most specific virtual host. So each one has all routes that can match its
+    // domain.
     virtual_hosts: [...hosts, '*'].map((host) => ({
       name: host,
       domains: [host],
@@ -68,12 +66,11 @@ export function envoyRoutes(config: GatewayConfig): Resource {
   };
 }
 
-/** Returns the name of a route in Envoy's statistics. */
 export function statPrefixOf(config: GatewayConfig, route: RouteConfig): string {
   return `route_${config.routes.indexOf(route)}`;
 }
 
-/** Returns the routes that can match a host, in groups: those with the most specific host first. */
+/** Returns the routes that can match a host, in groups. The group with the most specific host is first. */
 function tiers(host: string, routes: readonly RouteConfig[]): RouteConfig[][] {
   const name = host.startsWith('*.') ? host.slice(1) : host;
   const suffixes = [...new Set(routes.flatMap(({ match }) => match.hosts))]
@@ -86,10 +83,7 @@ function tiers(host: string, routes: readonly RouteConfig[]): RouteConfig[][] {
   ];
 }
 
-/**
- * Sorts routes: exact paths first, then longer prefixes, then routes with methods before routes for all
- * methods.
- */
+/** Exact paths come first, then longer prefixes, then routes with methods. */
 function inOrder(routes: readonly RouteConfig[]): RouteConfig[] {
   return routes.toSorted(
     (a, b) =>
@@ -100,8 +94,8 @@ function inOrder(routes: readonly RouteConfig[]): RouteConfig[] {
 }
 
 /**
- * One route becomes several Envoy routes: for bodies that are too long, for requests that may be repeated,
- * and for others.
+ * One route becomes several Envoy routes, because long bodies and repeatable requests need their own
+ * settings.
  */
 function entries(route: RouteConfig, config: GatewayConfig): Resource[] {
   const { bodyBytesMax, attempts } = route;
@@ -151,8 +145,8 @@ function routeAction(route: RouteConfig, config: GatewayConfig, retryOn: string 
       ...rewrite(route),
       host_rewrite_literal: host,
       ...(host !== undefined && { append_x_forwarded_host: true }),
-      // No timeout for the whole response, because it would cut off streams. Each attempt has a timeout until
-      // its response begins.
+      // A timeout for the whole response would cut off streams. Each attempt has a timeout until its response
+      // begins.
       timeout: '0s',
       idle_timeout: seconds(attempts.idleTimeoutMs < Infinity ? attempts.idleTimeoutMs : 0),
       retry_policy: retryPolicy(route, retryOn),
@@ -213,7 +207,6 @@ function withHeaders(match: Resource, header: Resource): Resource {
   return { ...match, headers: [...((match.headers as Resource[] | undefined) ?? []), header] };
 }
 
-/** Replaces the matched part of the path, as `Route.pathOf` does. */
 function rewrite({ rewrite: to, match }: RouteConfig): Resource {
   if (to === undefined) return {};
   const from = match.path.replace(/\/$/, '').replace(/[.*+?^${}()|[\]]/g, '\\$&');

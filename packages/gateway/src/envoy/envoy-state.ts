@@ -10,17 +10,13 @@ export interface EnvoyFacts {
   readonly config: GatewayConfig;
   readonly draining: Draining;
   readonly pid: number;
-  /** When Envoy was started, epoch ms. */
   readonly startedAt: number;
   readonly isDraining: boolean;
 }
 
 type Numbers = ReadonlyMap<string, number | string>;
 
-/**
- * Returns the state of an Envoy in the gateway's format. Numbers that Envoy does not report are NaN, which
- * becomes null in JSON.
- */
+/** Numbers that Envoy does not report are NaN, which becomes null in JSON. */
 export async function envoyState(admin: EnvoyAdmin, facts: EnvoyFacts): Promise<WorkerState> {
   const { config, draining, pid, startedAt, isDraining } = facts;
   const [numbers, durations, clusters] = await Promise.all([
@@ -66,7 +62,7 @@ function routeState(
   numbers: Numbers,
   durations: ReadonlyMap<string, Durations>,
 ): RouteState {
-  // In Envoy's statistics a route has one entry per virtual host, so add them up.
+  // Envoy's statistics have one entry per virtual host for each route.
   const all = (figure: string) => {
     const suffix = `.route.${prefix}.${figure}`;
     let sum = 0;
@@ -100,7 +96,6 @@ function routeState(
   };
 }
 
-/** Counts the requests that Envoy answered without a route. */
 function unmatched(numbers: Numbers, routes: readonly RouteState[]): RouteState {
   const statuses = Object.fromEntries(
     [1, 2, 3, 4, 5].map((k) => {
@@ -158,7 +153,7 @@ function upstreamState(
         isDraining: draining.has(`${upstream.name} ${url}`),
         isEjected,
         inFlight: found.reduce((sum, host) => sum + hostNumber(host, 'rq_active'), 0),
-        // Envoy has no breaker state: an ejected instance counts as an open breaker.
+        // Envoy has no breakers. An ejected instance counts as one with an open breaker.
         breaker: upstream.attempts.circuitBreaker ? (isEjected ? 'open' : 'closed') : null,
         forced: null,
         lastCheckError: found.some(({ health_status: health }) => health.active_hc_timeout)

@@ -1,9 +1,8 @@
-/** A part of Envoy's configuration, in its JSON form. */
 export type Resource = Readonly<Record<string, unknown>>;
 
 const extensions = 'type.googleapis.com/envoy.extensions';
 
-/** The configuration of an Envoy extension. `type` is the type name after `envoy.extensions.`. */
+/** `type` is the type name after `envoy.extensions.`. */
 export function typed(type: string, fields: Resource = {}): Resource {
   return { '@type': `${extensions}.${type}`, ...fields };
 }
@@ -12,12 +11,11 @@ export function extension(name: string, type: string, fields?: Resource): Resour
   return { name, typed_config: typed(type, fields) };
 }
 
-/** Formats a duration as Protocol Buffers do in JSON, such as `1.5s`. It is rounded to whole ms. */
+/** Formats a duration as Protocol Buffers do in JSON, such as `1.5s`. */
 export function seconds(ms: number): string {
   return `${Math.max(0, Math.round(ms)) / 1000}s`;
 }
 
-/** Returns the fields without those that are undefined. */
 export function present(fields: Readonly<Record<string, unknown>>): Resource {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -85,7 +85,6 @@ function matchText({ match }: RouteConfig): string {
   return `${methods} on ${hosts}, ${path}`;
 }
 
-/** Describes the protections in the order in which a request passes them. */
 function protectionTexts(all: readonly (readonly [whose: string, protections: Protections])[]): string[] {
   return [
     ...all.flatMap(([whose, { rateLimiting }]) => {

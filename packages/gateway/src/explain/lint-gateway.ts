@@ -25,7 +25,7 @@ type Note = (
 const order = ['error', 'warning', 'advice'];
 
 /**
- * Returns probable mistakes in a configuration, the most severe first. This includes the rules of `lint` in
+ * Returns probable mistakes in a configuration, the most severe first. It includes the rules of `lint` in
  * `holdfast`.
  */
 export function lintGateway(config: GatewayConfig): GatewayFinding[] {
@@ -46,9 +46,9 @@ export function lintGateway(config: GatewayConfig): GatewayFinding[] {
 }
 
 function lintPolicy(where: string, { policy, circuitBreaker }: AttemptsConfig, note: Note): void {
-  // `runsKnow`: the gateway decides for each request whether it may be repeated.
+  // The gateway decides for each request whether it may be repeated.
   for (const { rule, severity, path, found, fix } of lint(policy, { runsKnow: true })) {
-    // `circuitBreaker` has a fixed open time by design, as in other gateways, so do not complain about it.
+    // `circuitBreaker` has a fixed open time by design, as in other gateways.
     if (rule === 'fixed-open-time' && circuitBreaker) continue;
     note(rule, severity, `${where}, ${path}`, found, fix);
   }

@@ -4,9 +4,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const variable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` in all texts of a document. A text that consists of one variable
- * becomes a number or a boolean if it looks like one, as in YAML. Variables inside the values are not
- * replaced.
+ * Replaces `${NAME}` and `${NAME:-default}` in all texts. A text that is only a variable can become a number
+ * or a boolean, as in YAML.
  */
 export function expandVariables(
   data: unknown,

@@ -13,8 +13,7 @@ import {
 } from 'holdfast/fields';
 
 /**
- * A block of settings that can be switched on and off. `true`: on with all defaults; `false` or `enabled:
- * false`: off.
+ * A block of settings that can be switched on and off. `true` means all defaults; `enabled: false` means off.
  */
 export function block<T extends Table>(
   fields: T,
@@ -32,7 +31,7 @@ export function block<T extends Table>(
   };
 }
 
-/** Reads `true`. A block with a field that has no default cannot be switched on in this way. */
+/** A block with a field that has no default cannot be switched on by `true`. */
 function readDefaults<T>(read: Field<unknown, T>['read'], path: string): T | undefined {
   try {
     return read(true, path);
@@ -48,7 +47,6 @@ const units: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 
 /** A number of bytes, as a number or with a unit, such as `64KiB`. */
 export type Size = number | `${number}${'B' | 'KiB' | 'MiB' | 'GiB'}` | 'unlimited';
 
-/** A field for a number of bytes, with or without a unit. Its value is in bytes. */
 export function size(defaultValue?: Size): Field<Size, number> {
   return {
     kind: 'a size such as "64KiB"',
@@ -69,10 +67,7 @@ export interface Address {
   readonly port: number;
 }
 
-/**
- * A field for an address: `8080`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`. Without a host it is the
- * loopback address.
- */
+/** An address such as `8080`, `:8080` or `[::1]:8080`. Without a host it is the loopback address. */
 export const address: Field<string | number, Address> = {
   kind: 'a port, or an address such as "127.0.0.1:8080"',
   read(value) {
@@ -84,7 +79,6 @@ export const address: Field<string | number, Address> = {
   },
 };
 
-/** A field for the URL of an instance: scheme, host and port. A path or credentials are not allowed. */
 export const instanceUrl: Field<string, string> = {
   kind: 'a URL such as "http://10.0.0.1:3000", without a path',
   read(value) {
@@ -95,10 +89,7 @@ export const instanceUrl: Field<string, string> = {
   },
 };
 
-/**
- * A field for a path. It must begin with a slash, and have no query, no `.` or `..` segments, and no escaped
- * slashes or dots.
- */
+/** Refuses paths that servers could read differently, such as those with dots or escaped slashes. */
 export const pathField: Field<string, string> = {
   kind: 'a path such as "/orders"',
   read: (value) =>
@@ -109,21 +100,18 @@ export const pathField: Field<string, string> = {
       : undefined,
 };
 
-/** A field for a host name: `api.example.com`, or `*.example.com` for all names below it. */
 export const hostPattern: Field<string, string> = {
   kind: 'a host name such as "api.example.com" or "*.example.com"',
   read: (value) =>
     typeof value === 'string' && /^(\*\.)?[\w-]+(\.[\w-]+)*$/.test(value) ? value.toLowerCase() : undefined,
 };
 
-/** A field for an HTTP method. Its value is in upper case. */
 export const methodField: Field<string, string> = {
   kind: 'a method such as "GET"',
   read: (value) =>
     typeof value === 'string' && /^[A-Za-z-]+$/.test(value) ? value.toUpperCase() : undefined,
 };
 
-/** A field for a header name. Its value is in lower case. */
 export const headerName: Field<string, string> = {
   kind: 'a header name',
   read: (value) =>
@@ -136,7 +124,7 @@ export const headerValue: Field<string | number | boolean, string> = {
     typeof value !== 'object' && /^[\t -~]*$/.test(String(value)) ? String(value) : undefined,
 };
 
-/** A field for a policy: the name of a policy in the file, or a whole policy document. `false`: off. */
+/** A policy document, or the name of a policy in the file. `false`: off. */
 export const policyField: Field<string | PolicySpec | boolean, string | PolicySpec | null> = {
   kind: 'a policy, or the name of one under policies',
   fields: policyTable,
@@ -148,18 +136,14 @@ export const policyField: Field<string | PolicySpec | boolean, string | PolicySp
   },
 };
 
-/** Checks a policy document. Its errors have paths that begin at the top of the file. */
 function checkedPolicy(document: PolicySpec, path: string): PolicySpec {
-  // Leave the name out: a policy with a name would be registered in this process.
+  // A policy with a name would be registered in this process.
   const { name: _, ...fields } = document;
   atPath(path, () => policy(fields));
   return document;
 }
 
-/**
- * A field that says how callers are distinguished: `client` is by address, `header:x-api-key` is by the value
- * of a header.
- */
+/** How callers are distinguished: by address (`client`), or by the value of a header (`header:x-api-key`). */
 export function callerField<const W extends string>(
   defaultValue: Caller<W> | undefined,
   ...words: W[]

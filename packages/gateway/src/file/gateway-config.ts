@@ -2,8 +2,8 @@ import type { PolicySpec, Priority } from 'holdfast';
 import type { Caller } from './field-kinds.ts';
 
 /**
- * A gateway file after all checks. Defaults are filled in, durations are in ms, sizes in bytes, and names are
- * resolved. Services in the form of Kubernetes have become routes and upstreams. A block that is off is null.
+ * A gateway file after all checks. Defaults are filled in and names are resolved; durations are in ms, sizes
+ * in bytes. A block that is off is null.
  */
 export interface GatewayConfig {
   /** The files that were read, the main file first. */
@@ -16,10 +16,7 @@ export interface GatewayConfig {
   readonly stores: StoresConfig;
   /** The upstreams in the order of the file. Their names are unique. */
   readonly upstreams: readonly UpstreamConfig[];
-  /**
-   * The routes in the order of the file. `RouteTable` takes the most specific route, so the order does not
-   * matter.
-   */
+  /** The routes in the order of the file. The order does not matter: the most specific route is taken. */
   readonly routes: readonly RouteConfig[];
   readonly keptBodyBytes: number;
   /** False: off. True: to the standard output. A text: to the file of this name. */
@@ -76,10 +73,7 @@ export interface UpstreamConfig {
   readonly resolveEveryMs: number;
   /** Protections that count all requests to this upstream, from all routes. */
   readonly protections: Protections;
-  /**
-   * How requests are sent and retried, for routes that have no `retry`, `circuitBreaker`, `hedge` or
-   * `timeouts` of their own.
-   */
+  /** How requests are sent and retried, for routes without own settings for that. */
   readonly attempts: AttemptsConfig;
 }
 
@@ -140,8 +134,8 @@ export interface RouteConfig {
   /** Protections of this route only. Those of its upstream apply in addition. */
   readonly protections: Protections;
   /**
-   * How requests of this route are sent and retried: by the route's own blocks, or else by those of its
-   * upstream. A route without own blocks shares the breakers and the retry budget of its upstream.
+   * How requests of this route are sent and retried. A route without own settings shares the breakers and the
+   * retry budget of its upstream.
    */
   readonly attempts: AttemptsConfig;
 }
@@ -210,7 +204,7 @@ export interface SheddingConfig {
   readonly queueTimeoutMs: number;
 }
 
-/** How a request with an `Idempotency-Key` is executed only once. */
+/** How the gateway executes a request with an `Idempotency-Key` only once. */
 export interface IdempotencyConfig {
   readonly scope: Caller<'public' | 'client'>;
   readonly required: boolean;
@@ -223,15 +217,13 @@ export interface IdempotencyConfig {
 
 /** How a request is sent to its upstream, with retries and timeouts. */
 export interface AttemptsConfig {
-  /**
-   * The complete policy for `policy()`, `explain` and `lint` of the package `holdfast`. Its timeouts are from
-   * `timeouts`, its breaker is from `circuitBreaker`, and the rest is from `retry` and `hedge`. Without
-   * `retry` it makes one attempt.
-   */
+  /** The complete policy for `policy()` of the package `holdfast`. Without `retry` it makes one attempt. */
   readonly policy: PolicySpec;
   /** True: the route has its own `circuitBreaker`, `retry`, `hedge` or `timeouts`. */
   readonly isOwn: boolean;
-  /** True: the route has its own `circuitBreaker`, so it does not share the breakers of its upstream. */
+  /**
+   * True: the route has its own `circuitBreaker`, so its breakers are separate from those of its upstream.
+   */
   readonly hasOwnBreakers: boolean;
   /** Null: there is no breaker. */
   readonly circuitBreaker: CircuitBreakerConfig | null;

@@ -39,24 +39,16 @@ const shedding = block({
   queueTimeout: duration('100ms'),
 });
 
-/**
- * The protections that can be set on a route, an upstream, `defaults` or a service in the form of Kubernetes.
- */
+/** The protections of a route, an upstream, `defaults` or a service in the form of Kubernetes. */
 export const protectionFields = {
   /** A circuit breaker for each instance. `timeout` is how long it stays open. */
   circuitBreaker: block({
     /** This many failures in a row open the breaker. With heavy traffic, more failures are needed. */
     failureThreshold: count(10, 1),
     timeout: duration('30s', undefined, 1),
-    /**
-     * The most concurrent requests while half-open, and the number of successes in a row that close the
-     * breaker.
-     */
+    /** The most concurrent requests while the breaker is half-open. As many successes in a row close it. */
     halfOpenRequests: count(3, 1),
-    /**
-     * The breaker also opens at this share of failures within `window`, if there were at least
-     * `minimumRequests`.
-     */
+    /** The breaker also opens at this share of failed requests within `window`, from `minimumRequests` on. */
     failureRatio: number(0.5, 0, 1),
     window: duration('30s', undefined, 1),
     minimumRequests: count(20, 1),
@@ -66,8 +58,8 @@ export const protectionFields = {
     /** How many requests may come at once. Default: twice `requestsPerSecond`. */
     burstSize: count(undefined, 1),
     /**
-     * How callers are distinguished: one limit for all callers together, for each client address, or for each
-     * value of a header.
+     * Which callers share one limit: all callers, those of a client address, or those with the same header
+     * value.
      */
     key: callerField('all', 'all', 'client'),
     /** True: requests above the limit are counted, but not rejected. */
@@ -91,8 +83,8 @@ export const protectionFields = {
   hedge: hedge.fields.hedge,
   idempotency: block({
     /**
-     * How callers are distinguished, so that each has its own keys. There is no default: with a wrong scope,
-     * one caller gets the response of another.
+     * How callers are distinguished, so that each has its own keys. With a wrong scope, one caller gets the
+     * response of another.
      */
     scope: needed(callerField(undefined, 'public', 'client')),
     /** True: requests without a key are rejected. */
@@ -132,10 +124,7 @@ const matchFields = {
 const fallbackFields = {
   /** Answers with the last good response to the same GET, if it is at most this old. */
   stale: duration(undefined, undefined, 1),
-  /**
-   * The name of another route, to which the request is sent. This is not possible if the request body was not
-   * kept.
-   */
+  /** The name of another route that gets the request. This is possible only if the request body was kept. */
   route: text(),
   static: shape({
     status: count(200, 200),
@@ -188,15 +177,13 @@ export const upstreamFields = {
     unhealthyThreshold: count(3, 1),
     healthyThreshold: count(2, 1),
   }),
-  /**
-   * An instance that fails much more often than the others gets no requests for a while. On unless `false`.
-   */
+  /** An instance that fails more often than the others gets no requests for a while. On unless `false`. */
   outlierEjection: block({
     consecutive: count(5, 1),
     ejectFor: duration('10s', undefined, 1),
     maxEjectFor: duration('5m', undefined, 1),
   }),
-  /** If a smaller share of the instances is healthy, health is ignored and all instances get requests. */
+  /** If a smaller share of the instances is healthy, all instances get requests. */
   panicThreshold: number(0.5, 0, 1),
   /** The traffic of a new or recovered instance grows over this time to its full share. */
   slowStart: duration('0ms'),
@@ -214,8 +201,8 @@ const listenShape = shape({
   port: count(8080, 0),
   tls: shape({ cert: needed(text()), key: needed(text()), clientCa: text() }),
   /**
-   * HTTP/2. Without TLS, clients must use it without negotiation (prior knowledge). Default: on with TLS, off
-   * without.
+   * HTTP/2. Without TLS, clients must know that the gateway speaks it (prior knowledge). Default: on with
+   * TLS, off without.
    */
   http2: flag(),
   /** Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted: addresses or networks. */
@@ -266,10 +253,7 @@ export const serviceFields = {
 
 const policyMap = mapOf(policyField as Field<PolicySpec, PolicySpec>, {});
 
-/**
- * The fields of a gateway file. Validation, the JSON Schema and the type `GatewayFile` are derived from this
- * table.
- */
+/** Validation, the JSON Schema and the type `GatewayFile` are all derived from this table. */
 export const gatewayFields = {
   listen: either(8080, address, listenShape),
   /** The admin API. `false`: it is off. */
@@ -281,7 +265,7 @@ export const gatewayFields = {
   include: list(text(), []),
   /** Policies by name, which `retry` can refer to. */
   policies: policyMap,
-  /** A file with policies that `retry` can refer to. It can be the policy file of your services. */
+  /** A file with policies that `retry` can refer to, for example the policy file of your services. */
   policyFile: text(),
   stores: shape({ ledger: text(), rateLimits: text() }),
   /** Protections for each upstream that does not set its own. */
@@ -289,7 +273,7 @@ export const gatewayFields = {
   upstreams: mapOf(shape(upstreamFields), {}),
   routes: list(shape(routeFields), []),
   services: list(shape(serviceFields), []),
-  /** Request bodies up to this size are kept in memory, so that they can be sent again in a retry. */
+  /** Request bodies up to this size are kept in memory, so that a retry can send them again. */
   keptBody: size('64KiB'),
   /** Longer request bodies are rejected with 413. */
   maxBody: size('10MiB'),
@@ -298,7 +282,7 @@ export const gatewayFields = {
   serverTiming: flag(false),
   /** OpenTelemetry spans, by the OpenTelemetry API that is loaded in the process. */
   tracing: flag(false),
-  /** How many stories of retried and failed requests each worker keeps in memory. */
+  /** How many stories (records of retried and failed requests) each worker keeps in memory. */
   stories: count(1000, 0),
   shutdown: shape({ delay: duration('0ms'), drain: duration('30s') }),
 };

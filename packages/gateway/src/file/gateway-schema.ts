@@ -34,10 +34,7 @@ const sizeSchema = {
 
 const variable = { type: 'string', pattern: '^.*\\$\\{.+\\}.*$' };
 
-/**
- * Adapts a schema: each number, word and duration can also be an environment variable, and each block can be
- * true or false.
- */
+/** Each number, word and duration can also be an environment variable, and each block can be a boolean. */
 function withVariables(schema: Schema): Schema {
   if (Array.isArray(schema)) return schema.map((each) => withVariables(each)) as never;
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -7,14 +7,11 @@ export type ReadUpstream = Partial<SettingsOf<typeof upstreamFields>> &
 export type ReadRoute = Partial<SettingsOf<typeof routeFields>> &
   Pick<SettingsOf<typeof routeFields>, 'match' | 'upstream'>;
 
-/** True if a document is a service in the form of Kubernetes, and not a gateway file. */
 export function isService(data: object): boolean {
   return Object.hasOwn(data, 'kind') || Object.hasOwn(data, 'apiVersion');
 }
 
-/**
- * Returns the upstream of a service. Without `instances` it is the host name of the service in its cluster.
- */
+/** Without `instances`, the only instance is the host name of the service in its cluster. */
 export function upstreamOf({ metadata, spec }: ReadService): ReadUpstream | undefined {
   const { instances, ports, resilience } = spec;
   const port = ports?.[0];
@@ -24,7 +21,7 @@ export function upstreamOf({ metadata, spec }: ReadService): ReadUpstream | unde
   return found && { ...resilience, instances: found };
 }
 
-/** Returns the routes of a service. Without `routes` one route gets all requests. */
+/** Without `routes`, one route gets all requests. */
 export function routesOf({ metadata, spec }: ReadService): ReadRoute[] {
   const routes = spec.routes ?? [{ match: '/', rewrite: undefined }];
   return routes.map((route, index) => ({

@@ -3,7 +3,6 @@ import type { SettingsOf } from 'holdfast/fields';
 import type { AttemptsConfig, CircuitBreakerConfig, OutlierEjectionConfig } from './gateway-config.ts';
 import type { protectionFields } from './gateway-file.ts';
 
-/** The protections of a route or an upstream, as they were read from the file. */
 export type ReadProtections = {
   readonly [K in keyof typeof protectionFields]?: SettingsOf<typeof protectionFields>[K] | undefined;
 };
@@ -12,16 +11,12 @@ const requestTimeoutMs = 30_000;
 const connectTimeoutMs = 2_000;
 const idleTimeoutMs = 300_000;
 
-/**
- * Parts of a policy that can replace the result of a call. The gateway does not use them: it has its own
- * `fallback`.
- */
+/** Parts of a policy that can replace the result of a call. The gateway has its own `fallback` instead. */
 export const partsNotRun = ['cache', 'fallback', 'mode'] as const;
 
 /**
  * Builds the policy of a route from its own blocks and those of its upstream. A missing block is off: without
- * `retry` there is one attempt; without `circuitBreaker` there is no breaker, except the one in the policy
- * under `retry`.
+ * `retry` there is one attempt.
  */
 export function attemptsOf(
   own: ReadProtections,

@@ -36,11 +36,10 @@ export interface ParseOptions extends ReadOptions {
 export interface ReadFile {
   readonly source: SourceDocument;
   readonly settings: Partial<SettingsOf<typeof gatewayFields>>;
-  /** The paths of the services within the document. The path is empty if the whole file is one service. */
+  /** The paths of the services within the document. A path is empty if the whole file is one service. */
   readonly servicePaths: readonly string[];
 }
 
-/** The fields that an included file may have. */
 const { upstreams, routes, services, policies } = gatewayFields;
 const includedFields = { upstreams, routes, services, policies };
 
@@ -97,7 +96,7 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   const { policyFile } = main.settings;
   const policyText = policyFile === undefined ? undefined : read('policyFile', policyFile);
   if (policyText !== undefined) {
-    // Leave the name out: several routes may use one policy, and each route has its own state.
+    // Several routes may use one policy, and each route has its own state. So the name is left out.
     for (const [name, { name: _, ...document }] of parsePolicies(policyText, path.join(folder, policyFile!)))
       if (!named.has(name)) named.set(name, document);
   }
@@ -107,7 +106,6 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   return config;
 }
 
-/** Collects errors that concern several fields or several files. */
 export class Problems {
   readonly #found: { readonly file: string; readonly problem: Problem }[] = [];
 
@@ -115,10 +113,7 @@ export class Problems {
     this.#found.push({ file: source.file, problem: source.problemAt(at, message) });
   }
 
-  /**
-   * Throws a `ConfigError` if there are problems. It can name only one file, so it contains the problems of
-   * the first file that has any.
-   */
+  /** A `ConfigError` can name only one file, so it has the problems of the first file. */
   throwIfAny(): void {
     const file = this.#found[0]?.file;
     if (file === undefined) return;
@@ -129,7 +124,6 @@ export class Problems {
   }
 }
 
-/** Reads one file and checks it on its own: its variables, and unknown or wrong fields. */
 function readOne(content: string, file: string, table: Table, environment: Environment): ReadFile {
   const source = readDocument(content, file);
   const problems = new Problems();

@@ -20,7 +20,6 @@ import { adminOf, listenOf } from './resolve-listeners.ts';
 
 type Settings = ReadFile['settings'];
 
-/** An upstream or a route, with its position in the file. */
 interface Placed<T> {
   readonly source: SourceDocument;
   readonly path: string;
@@ -46,7 +45,7 @@ export function resolveGateway(
   readText: Context['readText'],
 ): GatewayConfig {
   const main = files[0]!;
-  // A file that is a single service has none of these fields, so fill in their defaults.
+  // A file that is a single service has none of these fields.
   const settings: Settings = { ...readTable(gatewayFields, {}), ...main.settings };
   const context: Context = { problems, policies, readText };
   const defaults = settings.defaults ?? {};
@@ -123,7 +122,7 @@ function routesIn({ source, settings, servicePaths }: ReadFile): Placed<ReadRout
   ];
 }
 
-/** Builds the policy of a route. Undefined: there was an error, and it was added to `problems`. */
+/** Returns `undefined` after an error, which was added to `problems`. */
 function attemptsIn(
   placed: Placed<unknown>,
   own: ReadProtections,
@@ -250,8 +249,7 @@ function routeConfig(
 }
 
 /**
- * Builds the protections of a route or an upstream. Only `idempotency` is inherited, because a request must
- * have its key checked only once.
+ * Only `idempotency` is inherited from the upstream, because the key of a request must be checked only once.
  */
 function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefined): Protections {
   const { rateLimiting, bulkhead, shedding } = own;
@@ -291,7 +289,7 @@ function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefin
   };
 }
 
-/** The default of `burstSize`. A fixed number would make a low `requestsPerSecond` meaningless. */
+/** A fixed default would make a low `requestsPerSecond` meaningless. */
 function burstOf(requestsPerSecond: number): number {
   return Math.ceil(2 * requestsPerSecond);
 }
@@ -329,9 +327,7 @@ interface PlacedRoute extends Placed<ReadRoute> {
   readonly config: RouteConfig;
 }
 
-/**
- * Checks routes against each other: duplicate names, routes for the same requests, and circular fallbacks.
- */
+/** Finds duplicate names, routes for the same requests, and circular fallbacks. */
 function checkRoutes(routes: readonly PlacedRoute[], problems: Problems): void {
   const seen = new Map<string, string>();
   const named = new Map<string, RouteConfig>();
@@ -368,7 +364,6 @@ function checkRoutes(routes: readonly PlacedRoute[], problems: Problems): void {
   }
 }
 
-/** The end of an error message about an unknown name: a suggestion, or nothing. */
 function meant(given: string, known: Iterable<string>): string {
   const names = Object.fromEntries([...known].map((name) => [name, true]));
   const nearest = unknownField(names, given, given).meant;

@@ -10,7 +10,6 @@ type ListenSettings = Extract<NonNullable<Settings['listen']>, { readonly maxHea
 
 const listenShape = gatewayFields.listen.of![1]!;
 
-/** Returns the listener settings, with the contents of certificate and key files. */
 export function listenOf(
   { listen }: Settings,
   source: SourceDocument,

@@ -23,26 +23,24 @@ import { Tunnel } from './tunnel.ts';
 
 export interface ProcessOptions {
   readonly stores: Stores;
-  /** The number of gateway processes that share the traffic. */
   readonly workers: number;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
   readonly resolve?: UpstreamEnvironment['resolve'];
-  /** Prefix for the names of policies in the registry of `holdfast`; `gateway/` by default. */
+  /** The prefix of policy names in the registry of `holdfast`; `gateway/` by default. */
   readonly prefix?: string | undefined;
 }
 
-/** `drain` keeps idle connections open for this time, because a client may be sending a request on one. */
+/** `drain` keeps idle connections open for this time (ms), because a request may be on its way. */
 const idleGraceMs = 1000;
 
-/** How often `drain` checks whether all connections are closed or all requests have ended. */
 const drainLookMs = 20;
 
-/** The parts of one gateway process: its listener, routes, upstreams and counters. */
+/** One gateway process: its listener, routes, upstreams and counters. */
 export class GatewayProcess implements RequestRecorder {
   readonly startedAt: number;
   readonly stories: Stories;
-  /** Counts of requests that no route served: 404, 405, malformed requests and refused upgrades. */
+  /** Counts requests that no route served: 404, 405, malformed requests and refused upgrades. */
   readonly unmatched = new RouteCounts();
   config: GatewayConfig;
   isDraining = false;
@@ -112,46 +110,40 @@ export class GatewayProcess implements RequestRecorder {
     return this.#parts!.parts;
   }
 
-  /** Resolves the host names of the upstreams, then listens. */
   async listen(): Promise<void> {
     await this.prepare();
     await this.#listener.listen();
   }
 
-  /**
-   * Resolves the host names of the upstreams. Call this instead of `listen` in a process that gets its
-   * connections through `accept`.
-   */
+  /** Call it instead of `listen` in a process that gets its connections through `accept`. */
   async prepare(): Promise<void> {
     await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.resolve()));
     this.#stallTimer.setIn(this.config.listen.writeTimeoutMs);
   }
 
-  /** Serves a connection that another process has accepted. */
   accept(socket: Socket): void {
     this.#listener.accept(socket);
   }
 
-  /** Applies a new configuration. Requests in flight keep the settings of their old route. */
+  /** Requests in flight keep the settings of their old route. */
   reload(config: GatewayConfig): void {
     this.#apply(config);
   }
 
   /**
-   * Stops accepting connections and waits for the requests in flight. Resolves with the number of requests
-   * that did not end in time and were aborted.
+   * Stops accepting connections. Resolves with the number of requests that did not end in time and were
+   * aborted.
    */
   async drain(): Promise<number> {
     const { delayMs, drainMs } = this.config.shutdown;
     this.isDraining = true;
-    // The gateway already reports that it is not ready, but still serves requests. Load balancers need this
-    // time to stop sending.
+    // Load balancers need this time to notice that the gateway is not ready. It still serves requests.
     if (delayMs > 0) await sleep(this.#clock, delayMs);
     const stopped = this.#listener.stop();
     const stoppedAt = this.#clock.now();
     const elapsed = () => this.#clock.now() - stoppedAt;
-    // Each response has `Connection: close`, so active connections close by themselves. A connection that is
-    // still idle after `graceMs` probably gets no more requests.
+    // Responses have `Connection: close`, so active connections close by themselves. Those still open after
+    // `graceMs` are probably unused.
     const graceMs = Math.min(idleGraceMs, drainMs);
     while (this.#listener.connections > 0 && elapsed() < graceMs) await sleep(this.#clock, drainLookMs);
     while (this.inFlight > 0 && elapsed() < drainMs) {
@@ -164,7 +156,6 @@ export class GatewayProcess implements RequestRecorder {
     return cutOff;
   }
 
-  /** Closes all connections at once, also those with requests in flight. */
   async close(): Promise<void> {
     this.#stallTimer.clear();
     this.#listener.destroy();
@@ -200,8 +191,8 @@ export class GatewayProcess implements RequestRecorder {
     response.shouldKeepAlive = false;
     response.assignSocket(socket as never);
     socket.on('error', () => socket.destroy());
-    // Node removes its HTTP parser from a connection that asks for an upgrade. If the upgrade is refused, the
-    // connection cannot serve another request, so close it.
+    // Node removes its HTTP parser before an upgrade. If the upgrade is refused, the connection is useless,
+    // so close it.
     response.on('finish', () => socket.end());
     if (head.malformed !== undefined || head.hasBody || head.method !== 'GET')
       this.#refuse(head, response, 'bad-request', true);
@@ -225,8 +216,7 @@ export class GatewayProcess implements RequestRecorder {
       try {
         route.handle(head, response);
       } catch (error) {
-        // This is a bug of the gateway. It must fail only this request; an uncaught error would end the
-        // process.
+        // This is a bug of the gateway. An uncaught error would end the process and fail all requests.
         process.emitWarning(error as Error);
         response.destroy();
       }
@@ -275,7 +265,6 @@ export class GatewayProcess implements RequestRecorder {
     }
     for (const [name, upstream] of removed) {
       this.#upstreams.delete(name);
-      // `close` waits for the requests in flight of this upstream.
       upstream.close().catch(() => {});
     }
   }
@@ -330,7 +319,6 @@ export class GatewayProcess implements RequestRecorder {
     };
   }
 
-  /** Counts a request that a protection refused. It was not sent to an upstream. */
   #endedRefused(route: Route, response: ServerResponse): void {
     const head = headOf(response.req);
     this.inFlight--;
@@ -344,8 +332,8 @@ export class GatewayProcess implements RequestRecorder {
 }
 
 /**
- * Adds the request id to the responses of a protection. It is not added before, because writing the response of
- * an upstream is slower if a header was set.
+ * Adds the request id only to responses of a protection. Setting it earlier would slow down the responses of
+ * upstreams.
  */
 function withRequestId(part: Part): Part {
   const mark = <T>(exchange: Exchange, response: T): T => {
@@ -364,7 +352,6 @@ function withRequestId(part: Part): Part {
   };
 }
 
-/** The bytes of the body of a response that a protection made. */
 function bodyBytesOf(response: ServerResponse): number {
   return response.req.method === 'HEAD' ? 0 : Number(response.getHeader('content-length') ?? 0);
 }
@@ -373,7 +360,7 @@ function trustedIn({ listen }: GatewayConfig): Peers | undefined {
   return listen.trustedProxies.length > 0 ? peers(...listen.trustedProxies) : undefined;
 }
 
-/** Returns a function that makes request ids. A random prefix keeps the ids of different processes apart. */
+/** A random prefix keeps the request ids of different processes apart. */
 function idMaker(random: Random): () => string {
   const beginning = Array.from({ length: 2 }, () =>
     Math.floor(random() * 36 ** 6)

@@ -1,6 +1,6 @@
-/** Each request header has one of these kinds. A header of kind `PASS` is sent to the upstream unchanged. */
+/** The header is sent to the upstream unchanged. */
 export const PASS = 0;
-/** The header is meant for the client's connection only, and is never sent to the upstream. */
+/** The header is meant for the client's connection only, so it is not sent to the upstream. */
 export const DROP = 1;
 export const HOST = 2;
 export const CONNECTION = 3;
@@ -9,13 +9,12 @@ export const TRANSFER_ENCODING = 5;
 export const EXPECT = 6;
 export const UPGRADE = 7;
 export const FORWARDED_FOR = 8;
-/** The header says where the request came from. It is removed unless a trusted proxy sent the request. */
+/** The header says where the request came from. It is removed unless a trusted proxy sent it. */
 export const FORWARDED = 9;
-/** The header says how long the caller waits. It can shorten the timeout of the route, but not extend it. */
+/** The header says how long the caller waits. It can only shorten the timeout of the route. */
 export const PATIENCE = 10;
 export const REQUEST_ID = 11;
 export const IDEMPOTENCY_KEY = 12;
-/** An HTTP/2 pseudo-header, such as `:path`. */
 export const PSEUDO = 13;
 export const FORWARDED_STANDARD = 14;
 
@@ -49,8 +48,8 @@ const kinds: Readonly<Record<string, number>> = {
 };
 
 /**
- * A cache of the kinds of header names. Its keys are the names as received, because calling `toLowerCase` for
- * every header of every request would be slow.
+ * The kinds of header names as received. Calling `toLowerCase` for every header of every request would be
+ * slow.
  */
 const known = new Map<string, number>();
 const knownMax = 2000;
@@ -73,10 +72,7 @@ function learn(name: string): number {
   return kind;
 }
 
-/**
- * The gateway removes each header that a client names in `Connection`. These must not be removed, so a
- * request that names one of them is refused.
- */
+/** The gateway removes each header that `Connection` names. A request that names one of these is refused. */
 const protectedNames = new Set([
   'authorization',
   'cookie',
@@ -93,9 +89,7 @@ export function isProtected(name: string): boolean {
   return protectedNames.has(name) || name.startsWith('x-forwarded-');
 }
 
-/**
- * Response headers that are not passed on: they are meant for one connection, or the gateway writes its own.
- */
+/** These response headers are meant for one connection, or the gateway writes its own. */
 const responseDropped = new Set([
   'connection',
   'keep-alive',
@@ -106,7 +100,6 @@ const responseDropped = new Set([
   'upgrade',
   'te',
   'http2-settings',
-  // The gateway sends the request id itself.
   'x-request-id',
 ]);
 

@@ -16,26 +16,19 @@ export interface ListenerHandlers {
   upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void;
 }
 
-/** The server that clients connect to. */
 export interface Listener {
   listen(): Promise<void>;
-  /** Serves a connection that another process has accepted. */
   accept(socket: Socket): void;
-  /** The address that the server listens on. Read it only after `listen` has resolved. */
+  /** Read it only after `listen` has resolved. */
   readonly address: AddressInfo;
-  /** Stops accepting connections. Resolves when all open connections are closed. */
+  /** Resolves when all open connections are closed. */
   stop(): Promise<void>;
-  /**
-   * Closes idle connections. If a client is just sending a request on one of them, that request is lost and
-   * the client must send it again.
-   */
+  /** A request that is just arriving on an idle connection is lost, and the client must repeat it. */
   closeIdle(): void;
-  /** The number of open connections. */
   readonly connections: number;
   destroy(): void;
-  /** Closes connections that have data to send, but could not send a byte of it since the previous call. */
+  /** Closes connections that have data to send, but have sent no byte since the previous call. */
   closeStalled(): void;
-  /** Uses another certificate for new connections. */
   setCertificate(tls: NonNullable<ListenConfig['tls']>): void;
 }
 
@@ -50,8 +43,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     connectionsCheckingInterval: Math.min(1000, config.headersTimeoutMs),
     keepAliveTimeout: config.keepAliveMs,
     maxHeaderSize: config.headerBytesMax,
-    // WebSocket is the only supported upgrade. A request with another `Upgrade` header is served as a normal
-    // request.
+    // WebSocket is the only supported upgrade. Other `Upgrade` headers are ignored.
     shouldUpgradeCallback: (request: IncomingMessage) =>
       request.headers.upgrade?.toLowerCase() === 'websocket',
   };
@@ -61,7 +53,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     ...(tls.clientCa !== undefined && { ca: tls.clientCa, requestCert: true }),
   };
   const sockets = new Set<Socket>();
-  /** For each connection with data to send: the number of bytes sent until the last `closeStalled` call. */
+  /** How many bytes a connection with unsent data had sent at the last `closeStalled` call. */
   const stalledAt = new WeakMap<Socket, number>();
   const sessions = new Set<{ close(): void; destroy(): void }>();
 
@@ -110,7 +102,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
         session.once('close', () => sessions.delete(session));
       },
     );
-    // Ignore errors of an HTTP/2 session: each of its responses has its own `close` event.
+    // Each response of an HTTP/2 session has its own `close` event, so errors of the session are ignored.
     server.on('sessionError', () => {});
   }
   const front: NetServer = plainHttp2
@@ -118,8 +110,8 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
     : (main as NetServer);
   let looksForSlowRequests = false;
   /**
-   * Node begins to check the timeouts of requests at the `listening` event. `main` does not emit that event
-   * if it gets its connections from another server or process, so emit it here.
+   * Node checks the timeouts of requests only after the `listening` event. A server that gets its connections
+   * from elsewhere never emits it.
    */
   const lookForSlowRequests = () => {
     looksForSlowRequests = true;
@@ -147,17 +139,17 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
       return sockets.size;
     },
     stop() {
-      // This tells HTTP/2 clients to send no more requests. HTTP/1.1 clients can be told only in a response,
-      // with the header `Connection: close`.
+      // This tells HTTP/2 clients to send no more requests. HTTP/1.1 clients learn it from `Connection:
+      // close` in a response.
       for (const session of sessions) session.close();
-      // Do not call `front.close()`: for an HTTP server it also closes idle connections at once.
+      // `close` of an HTTP server would also close idle connections at once.
       return new Promise<void>((resolve) => NetServer.prototype.close.call(front, () => resolve()));
     },
     closeIdle() {
       main.closeIdleConnections?.();
       for (const session of sessions) session.close();
-      // Browsers open connections before they need them. `closeIdleConnections` does not close a connection
-      // that has received no byte yet.
+      // Browsers open connections in advance. `closeIdleConnections` does not close those without a received
+      // byte.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     },
     closeStalled() {
@@ -182,9 +174,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
   };
 }
 
-/**
- * Accepts HTTP/1.1 and HTTP/2 without TLS on one port. The first bytes show which protocol the client uses.
- */
+/** Accepts HTTP/1.1 and HTTP/2 without TLS on one port. The first bytes show the protocol. */
 function sniffingServer(http1: Server, http2: Server, timeoutMs: number): NetServer {
   return createNet((socket) => {
     socket.on('error', () => socket.destroy());

@@ -30,11 +30,10 @@ import { setCloseListener } from './response-close.ts';
 import type { Tunnel } from './tunnel.ts';
 import { type ReceivedHead, type ResponseHeaders, UpstreamAttempt } from './upstream-attempt.ts';
 
-/** Settings of the process that a request reads, and `ended`, which records the finished request. */
 export interface RequestRecorder {
   readonly isDraining: boolean;
   readonly serverTiming: boolean;
-  /** A request body up to this size in bytes is kept in memory, so that a retry can send it again. */
+  /** A request body up to this size in bytes is kept in memory for a retry. */
   readonly keptBodyMax: number;
   readonly bodyTimeoutMs: number;
   ended(request: ProxiedRequest): void;
@@ -45,9 +44,8 @@ const classifiers = [responseClassifier({}, false), responseClassifier({}, true)
 const gone = new ClientGoneError();
 
 /**
- * One request of a client, with all its attempts at an upstream. The state machine `Work` of `holdfast`
- * decides each next step, for example a retry. A first attempt that succeeds usually needs no state machine,
- * so it is created only when needed.
+ * One request of a client, with all its attempts. The state machine `Work` decides about retries; it is
+ * created only when it is needed.
  */
 export class ProxiedRequest extends Alarm implements Driver {
   declare readonly route: Route;
@@ -57,31 +55,27 @@ export class ProxiedRequest extends Alarm implements Driver {
   declare private readonly policy: AttemptPolicy;
   declare private readonly plan: Plan;
   declare private readonly client: ClientResponse;
-  /**
-   * The response is stored under an idempotency key, so the request continues even if the client disconnects.
-   */
+  /** True: the response is stored under an idempotency key, so the request continues after a disconnect. */
   declare private readonly isRecorded: boolean;
   declare private readonly tunnel: Tunnel | undefined;
   declare private body: Buffer | StreamedBody | null;
   declare private hash: number;
   declare private patienceEndsAt: number;
   declare private headers: string[] | undefined;
-  /** The state machine. It is created only if the first attempt fails or cannot start without it. */
+  /** The state machine. Most requests succeed at the first attempt and need none. */
   declare machine: Work | undefined;
   declare private first: GuardedAttempt | undefined;
   declare latest: UpstreamAttempt | undefined;
   declare private hedgeTwin: UpstreamAttempt | undefined;
-  /** The attempt whose response is sent to the client. Once it is set, the request is not retried. */
+  /** The attempt whose response is sent to the client. Once it is set, there is no retry. */
   declare private committed: UpstreamAttempt | undefined;
   declare private isOver: boolean;
   declare status: number;
-  /** The time when the headers of the upstream's response arrived; for the `Server-Timing` header. */
+  /** When the headers of the upstream's response arrived, for the `Server-Timing` header. */
   declare respondedAt: number;
-  /** The client disconnected before it had received the whole response. */
   declare wasAborted: boolean;
-  /** The response has ended, either completely or with an error. */
   declare private hasAnswer: boolean;
-  /** The client has disconnected, but the request continues because its response is stored (`isRecorded`). */
+  /** True: the client has disconnected, but the request continues because of `isRecorded`. */
   declare private isDetached: boolean;
   declare fallback: 'route' | undefined;
   declare error: unknown;
@@ -137,9 +131,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     return this.tunnel?.bytes ?? this.client.bytes;
   }
 
-  /**
-   * The status that the client received. It can differ from `status`: a protection may replace the response.
-   */
+  /** The status that the client received. A protection may have replaced the response. */
   get shownStatus(): number {
     const { response } = this.client;
     return response.headersSent && !this.tunnel?.isConnected ? response.statusCode : this.status;
@@ -161,13 +153,13 @@ export class ProxiedRequest extends Alarm implements Driver {
     if (!head.hasBody) this.start();
     else {
       if (head.expectsContinue) (this.client.response as { writeContinue(): void }).writeContinue();
-      // Node's own timeout for receiving the request body works only for HTTP/1.1.
+      // Node's own timeout for the request body works only for HTTP/1.1.
       if (head.request.httpVersionMajor === 2) plan.clock.set(this, now + this.recorder.bodyTimeoutMs);
       readBody(head.request, head.contentLength, this.recorder.keptBodyMax, route.config.bodyBytesMax, this);
     }
   }
 
-  /** Starts as the fallback of another route that failed. That route has already read the client's `body`. */
+  /** Starts as the fallback of another route, which has already read the body. */
   beginWith(body: Buffer | null): void {
     this.patienceEndsAt = this.startedAt + Math.min(this.plan.patienceMs, this.head.patienceMs);
     this.body = body;
@@ -205,8 +197,8 @@ export class ProxiedRequest extends Alarm implements Driver {
   }
 
   /**
-   * Tries to start the first attempt without the state machine. Returns false if that is not possible, for
-   * example because a breaker is not closed, a bulkhead is full or a listener wants events.
+   * Starts the first attempt without the state machine. False: that is not possible, for example because a
+   * breaker is open.
    */
   private startFast(): boolean {
     const { plan, policy } = this;
@@ -247,14 +239,14 @@ export class ProxiedRequest extends Alarm implements Driver {
       work.target = policy.pool;
       work.guards!.tried = new Set([first.targetState]);
     }
-    // The caller announced that it retries this request itself. If the gateway retried too, the numbers of
-    // attempts would multiply.
+    // The caller retries this request itself. If the gateway retried too, the numbers of attempts would
+    // multiply.
     if (head.ownedUpstream && isIdempotent) work.retryVeto = 'not_owner';
     work.driver = this;
     return work;
   }
 
-  /** Forbids a retry after an attempt began to read a streamed body: that body is not kept in memory. */
+  /** A streamed body is not kept in memory, so it can be sent only once. */
   private retryVeto(): StopReason | undefined {
     return this.body instanceof StreamedBody && this.body.hasStarted ? 'not_replayable' : undefined;
   }
@@ -278,7 +270,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     const instance = this.policy.instanceOf(attempt.targetState);
     const before = this.latest;
     if (!instance) {
-      // A reload removed the instance after it was chosen for this attempt.
+      // A reload has removed the instance after it was chosen.
       this.failedBeforeSending(attempt, new Error('the instance was removed'));
       return;
     }
@@ -322,16 +314,13 @@ export class ProxiedRequest extends Alarm implements Driver {
       return this.headers;
     }
     if (announced === undefined) return before;
-    // Change a copy: the previous attempt may still wait for a connection and then send the original list.
+    // The previous attempt may still wait for a connection, and send its list later. So change a copy.
     const headers = before.slice();
     headers[headers.length - 1] = announced;
     return headers;
   }
 
-  /**
-   * Accepts a successful response to the first attempt without the state machine. False: `Work` must classify
-   * it.
-   */
+  /** Accepts the first response without the state machine. False: `Work` must classify the response. */
   tryAcceptFast(handler: UpstreamAttempt, status: number): boolean {
     const { plan, first } = this;
     if (!first || this.machine || status >= 400 || plan.judgesValues >= 2) return false;
@@ -344,9 +333,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     return true;
   }
 
-  /**
-   * Called with the status and headers of a response. Returns whether this response is sent to the client.
-   */
+  /** Returns whether this response is sent to the client. */
   responded(handler: UpstreamAttempt, head: ReceivedHead): boolean {
     const step = this.settled(handler, { ok: true, value: head });
     if (step === undefined) return false;
@@ -363,8 +350,7 @@ export class ProxiedRequest extends Alarm implements Driver {
   failed(handler: UpstreamAttempt, error: Error): void {
     if (handler === this.committed) {
       this.error ??= error;
-      // The headers may be unsent: Node refuses to write invalid ones, for example with control characters.
-      // Then the client can still get a 502.
+      // Node refuses to write invalid headers. If no header was sent yet, the client can still get a 502.
       if (this.client.hasBegun) this.client.breakOff();
       else this.answer(refusal('bad-gateway'));
       this.answered();
@@ -375,7 +361,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     if (step !== undefined) this.perform(step);
   }
 
-  /** Called when the upstream has accepted the WebSocket. The tunnel then copies bytes in both directions. */
+  /** Called when the upstream has accepted the WebSocket. */
   upgraded(handler: UpstreamAttempt, status: number, headers: ResponseHeaders, socket: Duplex): void {
     if (!this.tryAcceptFast(handler, 200)) {
       const step = this.settled(handler, { ok: true, value: { status: 200, headers: {} } });
@@ -418,10 +404,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.answered();
   }
 
-  /** Called once, when the whole response was sent or the client's connection has closed. */
+  /** Called once, when the whole response is sent or the client has disconnected. */
   closed(): void {
     const { writableEnded, writableFinished } = this.client.response;
-    // `writableFinished` alone is not enough: it is also true for an HTTP/2 stream that the client has reset.
+    // After the client has reset an HTTP/2 stream, `writableFinished` alone is true as well.
     const isComplete = this.tunnel?.isConnected || (writableEnded && writableFinished);
     if (!isComplete) {
       this.wasAborted = true;
@@ -434,7 +420,6 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.recorder.ended(this);
   }
 
-  /** Called when the response has ended, completely or with an error. */
   private answered(): void {
     this.hasAnswer = true;
     if (!this.isDetached) return;
@@ -442,7 +427,6 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.recorder.ended(this);
   }
 
-  /** Aborts all attempts at the upstream, because the client has disconnected. */
   private abandon(): void {
     this.committed?.controller?.abort(gone);
     this.cancelWork(gone);
@@ -471,8 +455,8 @@ export class ProxiedRequest extends Alarm implements Driver {
   }
 
   /**
-   * Called when there is no further attempt. The request goes to the fallback route, if there is one.
-   * Otherwise, the client gets the held response of the latest attempt, or an error from the gateway.
+   * Called when there is no further attempt. The fallback route gets the request; without one, the client
+   * gets the last response or an error.
    */
   private stop(): void {
     const { work, latest } = this;
@@ -491,10 +475,7 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.answer(refusalFor(error, wasSent, this.plan.random));
   }
 
-  /**
-   * Sends the request to the fallback route. Returns false if that is not possible, for example because there
-   * is none, the body was not kept in memory or the response has begun.
-   */
+  /** Sends the request to the fallback route. False: there is none, or the request cannot be sent again. */
   private tryOtherRoute(): boolean {
     const other = this.route.fallbackRoute;
     if (!other || this.tunnel || this.body instanceof StreamedBody || this.client.hasBegun || this.wasAborted)

@@ -2,7 +2,7 @@ import { type PlainResponse, retryAfterHeader } from '@holdfast/server';
 import { ExpiredError, HoldfastError, type Random, RefusedError } from 'holdfast';
 import { type Retry, writeResponse } from 'holdfast/wire';
 
-/** Error responses that the gateway makes itself. Each has a status, whether a retry is safe, and a title. */
+/** Error responses of the gateway: the status, whether a retry is safe, and the title. */
 const refusals = {
   'bad-request': [400, 'never', 'The request is not well-formed.'],
   'no-route': [404, 'never', 'No route leads from here.'],
@@ -25,8 +25,8 @@ export type RefusalName = keyof typeof refusals;
 const made = new Map<RefusalName, PlainResponse>();
 
 /**
- * Returns an error response in the problem format (RFC 9457). It does not name the upstream or the cause:
- * they are only in the log.
+ * Returns an error response in the problem format (RFC 9457). It hides the upstream and the cause, which only
+ * the log has.
  */
 export function refusal(name: RefusalName, headers?: Readonly<Record<string, string>>): PlainResponse {
   let response = made.get(name);
@@ -46,7 +46,7 @@ export function refusal(name: RefusalName, headers?: Readonly<Record<string, str
   return headers ? { ...response, headers: { ...response.headers, ...headers } } : response;
 }
 
-/** The error response for a request that got no response from an upstream. `wasSent`: an attempt was sent. */
+/** Returns the response to a request that got none from an upstream. `wasSent`: an attempt was sent. */
 export function refusalFor(error: unknown, wasSent: boolean, random: Random): PlainResponse {
   if (error instanceof RefusedError) {
     const { retryAfterMs } = error;

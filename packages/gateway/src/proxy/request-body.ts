@@ -1,20 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 
-/** Callbacks with which `readBody` and `StreamedBody` report what happened to a request body. */
 export interface BodyReceiver {
-  /** The whole body was read. It is short enough to keep in memory for a retry. */
+  /** The whole body was read and is kept in memory for a retry. */
   bodyKept(body: Buffer): void;
   /** The body is too long to keep in memory, so `source` streams it to the upstream. */
   bodyStreams(source: StreamedBody): void;
-  /** The body is longer than the route allows. */
   bodyTooLong(): void;
-  /** The client disconnected before it had sent its whole body. */
   bodyBroken(): void;
 }
 
 /**
- * Reads a request body into memory, so that a retry can send it again. Bodies longer than `keptMax` are
+ * Reads a request body into memory, so that a retry can send it again. Bodies longer than `keptMax` bytes are
  * streamed.
  */
 export function readBody(
@@ -59,16 +56,12 @@ export function readBody(
   request.on('data', onData).on('end', onEnd).on('close', onClose);
 }
 
-/**
- * A body that is sent to the upstream while it arrives. It can be sent only once: after an attempt has begun
- * to read it, no other attempt is possible.
- */
+/** A body that is sent to the upstream while it arrives. It can be sent only once. */
 export class StreamedBody {
   readonly #request: IncomingMessage;
   readonly #first: readonly Buffer[];
   readonly #bytesMax: number;
   readonly #receiver: BodyReceiver;
-  /** An attempt has begun to read the body. */
   hasStarted = false;
 
   constructor(request: IncomingMessage, first: readonly Buffer[], bytesMax: number, receiver: BodyReceiver) {
@@ -79,8 +72,8 @@ export class StreamedBody {
   }
 
   /**
-   * Returns the body as a stream for one attempt. Destroying this stream does not destroy the client's
-   * request: the client must still get a response.
+   * Destroying the returned stream does not destroy the client's request, because the client must still get a
+   * response.
    */
   stream(): Readable {
     const request = this.#request;
@@ -102,8 +95,7 @@ export class StreamedBody {
         } else if (isReading) request.resume();
         else {
           isReading = true;
-          // Call `resume`, because `readBody` may have paused the request. Adding a `data` listener does not
-          // resume it.
+          // `readBody` may have paused the request, and a `data` listener does not resume it.
           request.on('data', onData).on('end', onEnd).on('close', onClose).resume();
         }
       },

@@ -25,7 +25,7 @@ import {
 } from './header-kinds.ts';
 import type { Tunnel } from './tunnel.ts';
 
-/** The invalid part of a request, which is then refused before routing. Undefined: the request is valid. */
+/** The invalid part of a request. Undefined: the request is valid. */
 export type Malformed =
   | 'path'
   | 'host'
@@ -42,39 +42,33 @@ export interface HeadSettings {
 }
 
 /**
- * Parts of a path that servers interpret differently: dot segments, encoded dots and slashes, backslashes,
- * NUL. They are refused, because the upstream could read another path than the one that the gateway has
- * routed.
+ * Servers read these paths differently, for example those with `..` or encoded slashes. The upstream could
+ * see another path than the gateway.
  */
 const ambiguous = /[^!-~]|\\|#|\/\.{1,2}(?=\/|$)|%(?:2e|2f|5c|00)|^\/\//i;
 const validHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 const validId = /^[\w.:/=+-]{1,128}$/;
 
 /**
- * What the gateway knows about a request from its first line and headers. To save time, one loop over the raw
- * headers both checks them and collects the headers for the upstream.
+ * The first line and the headers of a request. One loop both checks the headers and collects those for the
+ * upstream, which saves time.
  */
 export class RequestHead {
   declare readonly request: IncomingMessage;
   declare readonly method: string;
-  /** The path with the query string. */
   declare readonly url: string;
-  /** The path without the query string. */
   declare path: string;
   declare host: string;
   declare readonly peer: string;
   declare private readonly trusted: Peers | undefined;
   declare readonly isTrusted: boolean;
   declare requestId: string;
-  /** Headers for the upstream, as the flat list that undici expects: name, value, name, value. */
+  /** Headers for the upstream, as the flat list of undici: name, value, name, value. */
   declare readonly headers: string[];
   declare forwardedFor: string | undefined;
   declare forwarded: string | undefined;
   declare idempotencyKey: string | undefined;
-  /**
-   * The length of the body in bytes. −1: unknown, as with chunked encoding or HTTP/2 without a
-   * Content-Length.
-   */
+  /** The length of the body in bytes. −1: unknown. */
   declare contentLength: number;
   declare hasBody: boolean;
   declare expectsContinue: boolean;
@@ -84,9 +78,8 @@ export class RequestHead {
   declare ownedUpstream: boolean;
   declare priority: Priority | undefined;
   declare malformed: Malformed;
-  /** The route of the request. Undefined until the route table has found one. */
   declare route: Route | undefined;
-  /** Set only for a WebSocket request. */
+  /** It is set only for a WebSocket request. */
   declare tunnel: Tunnel | undefined;
 
   constructor(request: IncomingMessage, settings: HeadSettings) {
@@ -117,8 +110,7 @@ export class RequestHead {
     this.route = undefined;
     this.tunnel = undefined;
 
-    // The URL must begin with a slash. This refuses the forms that only a forward proxy needs
-    // (`http://host/`, `host:443`) and `*`.
+    // This refuses `*` and the forms that only a forward proxy needs (`http://host/`, `host:443`).
     if (url.charCodeAt(0) !== 47 || ambiguous.test(this.path) || url.includes('#')) this.malformed = 'path';
     let connection: string | undefined;
     let hosts = 0;
@@ -144,17 +136,13 @@ export class RequestHead {
       this.malformed ??= 'body';
   }
 
-  /** The host name in lower case, without a port. */
   get hostName(): string {
     const { host } = this;
     const end = host.startsWith('[') ? host.indexOf(']') + 1 : host.indexOf(':');
     return (end > 0 ? host.slice(0, end) : host).toLowerCase();
   }
 
-  /**
-   * The address of the client. Normally, that is the peer of the connection. If the peer is a trusted proxy,
-   * `X-Forwarded-For` is read from right to left, up to the first address that is not a trusted proxy.
-   */
+  /** The client's address. In `X-Forwarded-For`, only the addresses that trusted proxies added are used. */
   get client(): string {
     let client = this.peer;
     if (this.forwardedFor === undefined) return client;
@@ -184,8 +172,8 @@ export class RequestHead {
         this.hasBody = this.contentLength > 0;
         break;
       case TRANSFER_ENCODING:
-        // Node accepts other codings, too, such as gzip before chunked. An upstream might read such a body
-        // differently, so refuse them.
+        // Node also accepts other codings, such as gzip before chunked. An upstream might read such a body
+        // differently.
         if (value.toLowerCase() !== 'chunked') this.malformed ??= 'transfer-encoding';
         this.contentLength = -1;
         this.hasBody = true;
@@ -225,8 +213,8 @@ export class RequestHead {
   }
 
   /**
-   * Removes the headers that the client names in its `Connection` header: they are meant for this connection
-   * only. If one of them is protected, such as `Authorization`, the request is malformed.
+   * Removes the headers that `Connection` names: they are meant for this connection only. Naming a protected
+   * one, such as `Authorization`, is an error.
    */
   #dropListed(connection: string): void {
     for (const each of connection.toLowerCase().split(',')) {
@@ -242,7 +230,7 @@ export class RequestHead {
     }
   }
 
-  /** An HTTP/2 request has a body unless its headers ended the stream. A Content-Length is optional. */
+  /** An HTTP/2 request has a body unless its headers ended the stream. */
   #readHttp2(request: IncomingMessage): void {
     const { stream } = request as unknown as { stream: { readonly endAfterHeaders: boolean } };
     if (!validHost.test(this.host)) this.malformed ??= 'host';
@@ -259,15 +247,12 @@ export class RequestHead {
     const given = patienceMs ?? (/^\d{1,9}$/.test(text) ? Number(text) : undefined);
     if (given !== undefined) this.patienceMs = given;
     this.ownedUpstream = owner === true;
-    // Accept a priority only from a trusted proxy. Otherwise, any client could claim to be critical.
+    // Only a trusted proxy may set a priority, because any client could claim to be critical.
     if (this.isTrusted) this.priority = priority;
   }
 }
 
-/**
- * Converts an IPv4 address in IPv6 form (`::ffff:10.0.0.1`) to plain IPv4. Dual-stack sockets report that
- * form.
- */
+/** Dual-stack sockets report an IPv4 address as `::ffff:10.0.0.1`. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Called when a response was completely sent, or when the client has disconnected. */
+/** Called when the whole response is sent, or the client has disconnected. */
 export type CloseListener = { closed(): void } | ((response: ServerResponse) => void);
 
 const listenerKey: unique symbol = Symbol('holdfast.gateway.closeListener');
@@ -9,14 +9,14 @@ interface Carrier {
   [listenerKey]?: CloseListener;
 }
 
-/** All responses share this function. Creating a closure for each response would be slower. */
+/** All responses share this function, because a closure for each would be slower. */
 function onClose(this: ServerResponse): void {
   const listener = (this as Carrier)[listenerKey]!;
   if (typeof listener === 'function') listener(this);
   else listener.closed();
 }
 
-/** Sets the listener for the `close` event of a response. It replaces the previous listener. */
+/** Replaces the listener for the `close` event of a response. */
 export function setCloseListener(response: ServerResponse, listener: CloseListener): void {
   if ((response as Carrier)[listenerKey] === undefined) response.on('close', onClose);
   (response as Carrier)[listenerKey] = listener;

@@ -7,12 +7,11 @@ import type { ResponseHeaders } from './upstream-attempt.ts';
  */
 export class Tunnel {
   isConnected = false;
-  /** The number of bytes that were sent to the client. */
   bytes = 0;
   readonly #client: Duplex;
   readonly #first: Buffer;
 
-  /** `first`: bytes that the client has already sent after the headers of its request. */
+  /** `first`: bytes that the client has already sent after its headers. */
   constructor(client: Duplex, first: Buffer) {
     this.#client = client;
     this.#first = first;
@@ -38,7 +37,7 @@ export class Tunnel {
     };
     client.on('error', end).on('close', end);
     upstream.on('error', end).on('close', end);
-    // `pipe` ends the other side when one side ends, and stops reading while the other side is slow.
+    // `pipe` also ends the other side, and stops reading while the other side is slow.
     client.pipe(upstream);
     upstream.pipe(client);
   }

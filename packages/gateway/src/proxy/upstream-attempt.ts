@@ -8,33 +8,27 @@ import type { ProxiedRequest } from './proxied-request.ts';
 type Controller = Dispatcher.DispatchController;
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The status and headers of a response, in the form that response classifiers expect. */
 export interface ReceivedHead {
   readonly status: number;
   readonly headers: ResponseHeaders;
 }
 
-/** The attempt has no response yet. */
 const WAITING = 0;
 /** The response is buffered. It is sent to the client only if there is no further attempt. */
 const HELD = 1;
-/** The response is sent to the client. */
 const PASSED = 2;
 const DROPPED = 3;
 
-/** When a held response has more buffered bytes than this, reading from the upstream is paused. */
+/** With more buffered bytes than this, reading from the upstream is paused. */
 const keptMax = 65_536;
 /**
- * The rest of a dropped response is read, so that its connection can be reused. If the rest is larger than
- * `drainMax` bytes or takes longer than `drainMs`, the response is aborted instead.
+ * A dropped response is read to its end, so that its connection can be reused. Above these limits (bytes, ms)
+ * it is aborted.
  */
 const drainMax = 65_536;
 const drainMs = 1000;
 
-/**
- * One attempt at one instance. It gets undici's callbacks, and sends the response to the client, buffers or
- * drops it.
- */
+/** One attempt at one instance. It sends the response to the client, buffers it or drops it. */
 export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle {
   declare readonly attempt: GuardedAttempt;
   declare readonly instance: Instance;
@@ -69,7 +63,7 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     attempt.abortThrough(this);
   }
 
-  /** Whether a part of the request may have been sent to the upstream. */
+  /** True: a part of the request may have been sent. */
   get hasStarted(): boolean {
     return this.controller !== undefined;
   }
@@ -78,17 +72,12 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     return this.state === HELD;
   }
 
-  /**
-   * `AbortHandle` requires a signal, but the gateway does not read it: `abort` stops the attempt through
-   * undici.
-   */
+  /** `AbortHandle` requires a signal, but `abort` stops the attempt through undici. */
   get signal(): AbortSignal {
     return AbortSignal.abort(this.abortReason);
   }
 
-  /**
-   * Called by the state machine when the attempt timed out, was cancelled, or lost against a hedged attempt.
-   */
+  /** Called when the attempt has timed out, was cancelled, or lost against a hedged attempt. */
   abort(reason: unknown): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;
@@ -154,7 +143,6 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     this.request.upgraded(this, status, headers, socket);
   }
 
-  /** Sends the held (buffered) response to the client. */
   release(): void {
     const { request, controller } = this;
     const { status, headers } = this.head!;
@@ -168,10 +156,7 @@ export class UpstreamAttempt implements Dispatcher.DispatchHandler, AbortHandle 
     else if (isOpen) controller!.resume();
   }
 
-  /**
-   * Drops a response that is not sent to the client. If its rest is short, it is read to keep the connection
-   * usable.
-   */
+  /** If the rest of the response is short, it is read to keep the connection usable. */
   discard(): void {
     if (this.state === PASSED || this.state === DROPPED) return;
     this.state = DROPPED;

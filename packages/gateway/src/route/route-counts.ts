@@ -3,16 +3,11 @@ export const durationBounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** Counters for the requests of one route. They are plain numbers, so that counting is cheap. */
 export class RouteCounts {
-  /**
-   * Responses by the first digit of the status: index 2 counts 2xx. Index 0 counts requests that the client
-   * aborted.
-   */
+  /** Index 2 counts responses with status 2xx. Index 0 counts requests that the client aborted. */
   readonly statuses: number[] = [0, 0, 0, 0, 0, 0];
-  /** The number of attempts after the first of each request. */
   retries = 0;
-  /** The number of requests that were rejected before they were sent to the upstream. */
+  /** The number of requests that were refused before they were sent to the upstream. */
   refused = 0;
   fallbacks = 0;
   inFlight = 0;

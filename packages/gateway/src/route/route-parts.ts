@@ -14,7 +14,7 @@ import { fnv1a } from 'holdfast';
 import type { FallbackConfig, Protections, RouteConfig } from '../file/gateway-config.ts';
 import { headOf } from '../proxy/request-head.ts';
 
-/** Stores that protections use. Undefined `rateLimits`: limits are counted in the memory of this process. */
+/** The stores of the protections. Without `rateLimits`, limits are counted in this process. */
 export interface Stores {
   readonly ledger: Ledger<never>;
   readonly rateLimits: RateLimits | undefined;
@@ -22,7 +22,7 @@ export interface Stores {
 
 /**
  * Creates the protections of routes and upstreams. After a reload, a protection with unchanged settings keeps
- * its state, so its counts do not start again at 0.
+ * its state.
  */
 export class RouteParts {
   readonly #stores: Stores;
@@ -38,9 +38,7 @@ export class RouteParts {
     this.#made = before ? new Map(before.#used) : new Map();
   }
 
-  /**
-   * Returns the protections of a route: its own, and those that it shares with all routes of its upstream.
-   */
+  /** Returns the protections of a route and those of its upstream, which all its routes share. */
   partsFor(route: RouteConfig, upstream: Protections): Part[] {
     const { protections, fallback } = route;
     const own = `route ${route.name}`;
@@ -149,15 +147,11 @@ function priorityOf({ native }: Exchange): RouteConfig['priority'] {
   return head.priority ?? head.route!.config.priority;
 }
 
-/** The name of a rate limit in the `RateLimit` headers and in a shared store. */
 function limitName(owner: string): string {
   return `${owner.replace(/[^\w.-]+/g, '-').slice(0, 48)}-${fnv1a(owner).toString(36)}`;
 }
 
-/**
- * Returns the function that identifies the caller for a rate limit. If it returns undefined, the client's
- * address is used.
- */
+/** If the returned function returns `undefined`, the client's address is used. */
 function callerKey(key: string): (exchange: Exchange) => string | undefined {
   if (key === 'all') return () => 'all';
   const name = key.slice('header:'.length);

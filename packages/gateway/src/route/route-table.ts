@@ -4,23 +4,21 @@ export interface Matched {
   readonly config: { readonly match: MatchConfig };
 }
 
-/** `find` returns this if no route has the path. */
+/** No route has the path. */
 export const NOT_FOUND = 404;
-/** `find` returns this if a route has the path, but not for this method. */
+/** A route has the path, but not for this method. */
 export const NOT_ALLOWED = 405;
 
 /**
- * Finds the route of a request. The most specific route is taken, in whatever order the file has them: an
- * exact host before `*.example.com` before every host, an exact path before the longest prefix, a route with
- * methods before one for all methods. A prefix ends at a slash: `/orders` matches `/orders/1` but not
- * `/ordersX`.
+ * Finds the most specific route of a request, whatever the order in the file. A prefix ends at a slash:
+ * `/orders` matches `/orders/1`, but not `/ordersX`.
  */
 export class RouteTable<R extends Matched> {
   readonly #hosts = new Map<string, PathTable<R>>();
-  /** Tables for host suffixes such as `.example.com`, the longest suffix first. */
+  /** The longest suffix is first, such as `.example.com`. */
   readonly #suffixes: [suffix: string, table: PathTable<R>][] = [];
   readonly #every = new PathTable<R>();
-  /** True if a route names a host. Otherwise the host of a request is not read. */
+  /** Without hosts in the routes, the host of a request is not read. */
   readonly needsHost: boolean;
 
   constructor(routes: readonly R[]) {
@@ -33,7 +31,7 @@ export class RouteTable<R extends Matched> {
     this.needsHost = this.#hosts.size > 0 || this.#suffixes.length > 0;
   }
 
-  /** Finds the route of a request. `host` must be in lower case and without a port. */
+  /** `host` must be in lower case and without a port. */
   find(host: string, path: string, method: string): R | typeof NOT_FOUND | typeof NOT_ALLOWED {
     let missing: typeof NOT_FOUND | typeof NOT_ALLOWED = NOT_FOUND;
     if (this.needsHost) {

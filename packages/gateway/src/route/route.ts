@@ -11,7 +11,6 @@ import { spread } from '../upstream/balancer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { RouteCounts } from './route-counts.ts';
 
-/** A route in use: its upstream and its policy, and how its requests are changed. */
 export class Route {
   readonly config: RouteConfig;
   readonly upstream: Upstream;
@@ -19,9 +18,8 @@ export class Route {
   readonly counts: RouteCounts;
   /** Passes a request through the protections of the route, and then to the upstream. */
   handle!: (head: RequestHead, response: ServerResponse) => void;
-  /** The route that gets the request if this one fails. */
   fallbackRoute: Route | undefined = undefined;
-  /** True: requests must pass protections before they are sent to the upstream. */
+  /** True: the route has protections (such as rate limits). */
   isGuarded = false;
   readonly isHashed: boolean;
   readonly #announces: boolean;
@@ -38,7 +36,6 @@ export class Route {
     this.#setNames = new Set([...Object.keys(set), ...remove]);
   }
 
-  /** Returns the path that is sent to the upstream, with the query. */
   pathOf({ url }: RequestHead): string {
     const { rewrite, match } = this.config;
     if (rewrite === undefined) return url;
@@ -54,10 +51,6 @@ export class Route {
     return spread(fnv1a(on === 'path' ? head.path : (head.header(on.slice(7)) ?? head.client)));
   }
 
-  /**
-   * Returns all headers for the upstream: the client's headers that may be passed on, `X-Forwarded-*` and
-   * similar headers, and the request id.
-   */
   requestHeaders(head: RequestHead, isStreamed: boolean): string[] {
     const headers = head.headers.slice();
     const { set } = this.config.requestHeaders;
@@ -72,7 +65,7 @@ export class Route {
     const proto = (head.request.socket as { encrypted?: boolean }).encrypted ? 'https' : 'http';
     if (!head.isTrusted || head.header('x-forwarded-proto') === undefined)
       headers.push('x-forwarded-proto', proto);
-    // Needed only if the route changes `Host`; otherwise `Host` has the same value.
+    // Without a changed `Host`, this header would have the same value.
     if (names.has('host') && (!head.isTrusted || head.header('x-forwarded-host') === undefined))
       headers.push('x-forwarded-host', head.host);
     if (head.forwarded !== undefined)
@@ -87,8 +80,7 @@ export class Route {
   }
 
   /**
-   * The value of the `Holdfast` header of an attempt. It says how long the caller waits, and whether the
-   * gateway retries.
+   * Returns the `Holdfast` header of an attempt: how long the caller waits, and whether the gateway retries.
    */
   announcement(
     { method, idempotencyKey }: RequestHead,
@@ -103,11 +95,11 @@ export class Route {
     });
   }
 
-  /** Headers that the gateway adds to a response, as a flat list: name, value, name, value. */
+  /** Returns the headers that the gateway adds, as a flat list: name, value, name, value. */
   ownHeaders(proxied: ProxiedRequest, recorder: RequestRecorder): string[] {
     const { head } = proxied;
     const own = ['x-request-id', head.requestId];
-    // If the client has not sent its whole body, it must not send another request on this connection.
+    // A client that has not sent its whole body cannot send another request on this connection.
     if (recorder.isDraining || (head.hasBody && !head.request.complete)) own.push('connection', 'close');
     if (recorder.serverTiming) {
       const tookMs = (proxied.respondedAt || proxied.startedAt) - proxied.startedAt;
@@ -117,7 +109,6 @@ export class Route {
   }
 }
 
-/** Formats an address as RFC 7239 requires. */
 function nodeName(address: string): string {
   return address.includes(':') ? `"[${address}]"` : address;
 }

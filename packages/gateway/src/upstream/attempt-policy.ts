@@ -30,21 +30,17 @@ import { Balancer, type Member, type Share } from './balancer.ts';
 import type { Instance } from './instance.ts';
 
 /**
- * A policy of the package `holdfast` whose targets are the instances of an upstream. It keeps a breaker, the
- * latency and the health of each instance, and one retry budget for all. The balancer selects the instance.
+ * A policy whose targets are the instances of an upstream. Each instance has its own breaker and latency; all
+ * share one retry budget.
  */
 export class AttemptPolicy {
   readonly name: string;
   readonly policy: Policy;
   config: AttemptsConfig;
-  /** The state that all instances share, such as the retry budget. */
   pool!: Target;
   balancer: Balancer;
-  /** The names of the instances that can get requests. */
   targets: readonly string[] = [];
-  /**
-   * The key of the state that all instances share. It must not change when instances are added or removed.
-   */
+  /** The key of the state that all instances share. It stays the same when instances are added or removed. */
   readonly #poolName: readonly [upstream: string];
   readonly #random: Random;
   readonly #members = new Map<Instance, Member>();
@@ -73,8 +69,7 @@ export class AttemptPolicy {
           );
       },
     });
-    // All parts of `policy()` except those that replace the result of a call, and with the gateway's own
-    // balancer.
+    // These are the parts of `policy()`, without those that replace the result of a call.
     const define = definePolicy([
       ...[retry, timeout, budget, breaker, bulkhead, limiter, throttle, hedge, choice, notices, registry],
       balance,
@@ -88,7 +83,7 @@ export class AttemptPolicy {
     return this.policy.plan;
   }
 
-  /** Applies a changed configuration. Breakers, budgets and latencies keep their state. */
+  /** Breakers, budgets and latencies keep their state. */
   update(config: AttemptsConfig, upstream: UpstreamConfig): void {
     this.config = config;
     this.balancer = balancerOf(upstream, this.#random);
@@ -98,15 +93,15 @@ export class AttemptPolicy {
     this.#instances.clear();
   }
 
-  /** Removes the policy from the registry of `holdfast`: a policy without a name is not registered. */
+  /** A policy without a name is not in the registry of `holdfast`. */
   close(): void {
     const { name: _, ...spec } = this.policy.spec as PolicySpec;
     this.policy.update(spec);
   }
 
   /**
-   * Returns the state of an instance in this policy. `shared`: use the breakers and the health of this other
-   * policy.
+   * Returns the state of an instance in this policy. With `shared`, breakers and health are those of the
+   * other policy.
    */
   memberOf(instance: Instance, shared: AttemptPolicy | undefined): Member {
     const known = this.#members.get(instance);
@@ -122,7 +117,6 @@ export class AttemptPolicy {
     return member;
   }
 
-  /** Replaces the list of instances that can get requests. */
   setShares(shares: readonly Share[]): void {
     this.targets = shares.map(({ member }) => member.name!);
     this.balancer.setShares(shares);

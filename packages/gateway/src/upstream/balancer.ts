@@ -4,17 +4,15 @@ import type { LoadBalancingConfig, OutlierEjectionConfig } from '../file/gateway
 
 export type Member = Target & Candidate;
 
-/** An instance that can get requests, with its weight. */
 export interface Share {
   readonly member: Member;
   /** A whole number. An instance with twice the weight gets twice the requests. */
   readonly weight: number;
 }
 
-/** The number of points on the hash ring per unit of an instance's weight. */
 const pointsPerWeight = 64;
 
-/** Settings with which a `Choice` never ejects an instance. */
+/** These settings never eject an instance. */
 const never: OutlierEjectionConfig = { consecutive: Infinity, ejectForMs: 1, maxEjectForMs: 1 };
 
 interface Known {
@@ -22,14 +20,14 @@ interface Known {
 }
 
 /**
- * Selects the instance of each attempt. It prefers instances that are neither ejected nor tried before, then
- * those that are not ejected. It never selects an instance in `refused`, or one whose breaker is open.
+ * Selects the instance of each attempt. It prefers instances that are neither ejected nor tried before, and
+ * never takes one with an open breaker.
  */
 export class Balancer {
   readonly #strategy: LoadBalancingConfig['strategy'];
   readonly #ejects: boolean;
   readonly #choice: Choice<Member>;
-  /** The instances that can be selected. Each occurs once per unit of its weight. */
+  /** Each instance occurs once per unit of its weight. */
   #members: readonly Member[] = [];
   #distinct: readonly Member[] = [];
   #ring: readonly Point[] = [];
@@ -50,9 +48,6 @@ export class Balancer {
     return this.#distinct.length;
   }
 
-  /**
-   * Replaces the instances. Called when an instance is added, removed or drained, or when its health changes.
-   */
   setShares(shares: readonly Share[]): void {
     this.#distinct = shares.map(({ member }) => member);
     const divisor = shares.reduce((all, { weight }) => greatestCommonDivisor(all, weight), 0) || 1;
@@ -89,7 +84,6 @@ export class Balancer {
     return again ?? ejected;
   }
 
-  /** Returns the index of the first point on the ring at or after the hash. */
   #pointFor(hash: number): number {
     const ring = this.#ring;
     let low = 0;
@@ -119,7 +113,7 @@ function ringOf(shares: readonly Share[]): Point[] {
     .sort((a, b) => a.at - b.at);
 }
 
-/** Mixes the bits of a hash. Without this, similar names would be close together on the ring. */
+/** Mixes the bits of a hash. Otherwise, similar names would be close together on the ring. */
 export function spread(hash: number): number {
   let mixed = hash | 0;
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
@@ -131,7 +125,7 @@ function repeated(shares: readonly Share[]): Member[] {
   return shares.flatMap(({ member, weight }) => Array.from({ length: weight }, () => member));
 }
 
-/** Mixes instances evenly, as nginx does: weights 2 and 1 give the order a, b, a and not a, a, b. */
+/** Mixes instances evenly, as nginx does: weights 2 and 1 give the order a, b, a. */
 function interleaved(shares: readonly Share[]): Member[] {
   const total = shares.reduce((sum, { weight }) => sum + weight, 0);
   const current = shares.map(() => 0);

@@ -3,12 +3,11 @@ import type { HealthCheckConfig } from '../file/gateway-config.ts';
 import type { Instance } from './instance.ts';
 
 /**
- * Each interval is randomly up to this share shorter or longer, so that several gateways do not check at the
- * same time.
+ * Each interval is up to this share of itself shorter or longer. So several gateways do not check at the same
+ * time.
  */
 const jitter = 0.1;
 
-/** Checks an instance at regular intervals by a request. */
 export class HealthCheck {
   readonly #instance: Instance;
   readonly #config: HealthCheckConfig;
@@ -36,7 +35,7 @@ export class HealthCheck {
     this.#timeout = new Timer(clock, () =>
       this.#abort?.abort(new Error(`no answer within ${config.timeoutMs} ms`)),
     );
-    // Delay the first check by a random time, so that the instances are not all checked at once.
+    // A random delay, so that the instances are not all checked at once.
     this.#timer.setIn(random() * Math.min(1000, config.intervalMs));
   }
 

@@ -1,26 +1,22 @@
 import { Pool } from 'undici';
 import type { InstanceConfig, UpstreamConfig } from '../file/gateway-config.ts';
 
-/** One server of an upstream, with its connection pool. */
 export class Instance {
   /**
-   * The URL, such as `http://10.0.0.1:3000`. For a host name, also its resolved address: `http://orders:80
+   * The URL, such as `http://10.0.0.1:3000`. A host name is followed by its address: `http://orders:80
    * (10.0.0.1)`.
    */
   readonly name: string;
   readonly url: string;
   readonly pool: Pool;
-  /** The host name that the TLS certificate must have; undefined without TLS. */
+  /** The host name that the TLS certificate must have. Undefined: there is no TLS. */
   readonly servername: string | undefined;
   weight: number;
   zone: string | undefined;
-  /** The result of the health check. An instance without a check counts as healthy. */
+  /** An instance without a health check counts as healthy. */
   isHealthy = true;
   isDraining = false;
-  /**
-   * When the instance first got requests, or got them again after it recovered. The slow start is counted
-   * from here.
-   */
+  /** When the instance last began to get requests. Its slow start is counted from here. */
   startedAt: number;
   failedChecks = 0;
   passedChecks = 0;
@@ -44,8 +40,8 @@ export class Instance {
     this.pool = new Pool(config.url, {
       connections: upstream.connectionsMax,
       pipelining: 1,
-      // This is shorter than the keep-alive time of most servers. A request fails if the server closes the
-      // connection at the same moment.
+      // Most servers keep idle connections longer. A request fails if the server closes its connection at the
+      // same moment.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 600_000,
       headersTimeout: 0,
@@ -63,7 +59,7 @@ export class Instance {
     });
   }
 
-  /** Closes the connections after the requests in flight have ended. */
+  /** Waits for the requests in flight. */
   close(): Promise<void> {
     return this.pool.close();
   }
@@ -79,7 +75,6 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-/** Returns a replacement for `dns.lookup` that always returns this address. */
 function lookupOf(address: string) {
   const family = address.includes(':') ? 6 : 4;
   return (_host: string, options: { all?: boolean }, callback: LookupCallback) => {

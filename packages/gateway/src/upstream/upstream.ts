@@ -11,24 +11,19 @@ export interface UpstreamEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly zone: string | undefined;
-  /** The prefix for names of policies in the registry of `holdfast`. */
   readonly prefix: string;
   /** Resolves a host name to all its addresses. Default: the resolver of the system. */
   readonly resolve?: ((host: string) => Promise<readonly string[]>) | undefined;
 }
 
-/**
- * Weights are multiplied by this number, so that an instance in its slow start can have a fraction of its
- * weight.
- */
+/** Weights are multiplied by this number. So an instance can have a tenth of its weight in its slow start. */
 const shareUnits = 10;
-/** How often the weights are computed again during a slow start. */
+/** How often (ms) the weights are computed again during a slow start. */
 const warmingMs = 1000;
-/** The most addresses of one host name that become instances, and the most instances of one upstream. */
+/** The most addresses of one host name, and the most instances of one upstream. */
 const addressesMax = 100;
 const instancesMax = 1000;
 
-/** One upstream: its instances, their health, and the policies of the routes that lead to it. */
 export class Upstream {
   config: UpstreamConfig;
   readonly base: AttemptPolicy;
@@ -66,9 +61,7 @@ export class Upstream {
     return [this.base, ...this.#own.values()];
   }
 
-  /**
-   * Returns the policy for a route: that of the upstream, or one of its own if the route has own settings.
-   */
+  /** Returns the policy of the upstream, or a separate one for a route with own settings. */
   policyFor(route: RouteConfig): AttemptPolicy {
     if (!route.attempts.isOwn) return this.base;
     const known = this.#own.get(route.name);
@@ -81,7 +74,7 @@ export class Upstream {
     return made;
   }
 
-  /** Applies a new configuration. Instances that stay keep their connections, breakers and health. */
+  /** Instances that stay keep their connections, breakers and health. */
   update(config: UpstreamConfig, routes: readonly RouteConfig[], zone: string | undefined): void {
     const before = this.config;
     this.#zone = zone;
@@ -98,7 +91,6 @@ export class Upstream {
         this.#own.delete(name);
       }
     }
-    // Open new connections only if settings of connections have changed.
     const isSameTransport = transportOf(before) === transportOf(config);
     const areSameChecks = JSON.stringify(before.healthCheck) === JSON.stringify(config.healthCheck);
     this.#setInstances(isSameTransport, areSameChecks);
@@ -106,7 +98,7 @@ export class Upstream {
     void this.resolve();
   }
 
-  /** Stops or resumes sending requests to an instance. Requests in flight are not affected. */
+  /** Stops or resumes new requests to an instance. Requests in flight continue. */
   drain(name: string, isDraining: boolean): boolean {
     const found = this.#instances.filter((each) => each.name === name || each.url === name);
     for (const instance of found) {
@@ -119,7 +111,7 @@ export class Upstream {
     return found.length > 0;
   }
 
-  /** Resolves the host names of instances. If that fails, the known addresses stay in use. */
+  /** If a host name can not be resolved, its known addresses stay in use. */
   async resolve(): Promise<void> {
     const { resolveEveryMs } = this.config;
     if (resolveEveryMs === Infinity || this.#isClosed) return;
@@ -134,8 +126,7 @@ export class Upstream {
           this.#addresses.set(host, found);
           hasChanged = true;
         } catch {
-          // The name server did not answer, or does not know the name. Requests will fail when they connect,
-          // and report the error.
+          // Requests will fail when they connect, and report the error.
         }
       }),
     );
@@ -144,7 +135,6 @@ export class Upstream {
     this.#resolveTimer.setIn(resolveEveryMs);
   }
 
-  /** Computes again which instances get requests, and with which weights. */
   refresh(): void {
     const shares = this.#shares();
     for (const policy of this.policies) {
@@ -155,7 +145,7 @@ export class Upstream {
     }
   }
 
-  /** Closes the connections after the requests in flight have ended, or at once with `isForced`. */
+  /** Waits for the requests in flight, unless `isForced`. */
   async close(isForced = false): Promise<void> {
     this.#isClosed = true;
     this.#resolveTimer.clear();
@@ -168,9 +158,8 @@ export class Upstream {
   }
 
   /**
-   * Selects the instances that get requests: the healthy ones of the gateway's own zone, if enough in that
-   * zone are healthy; else all healthy ones; else, if too few are healthy, all. Draining instances get
-   * requests only if all are draining.
+   * Returns the instances that get requests. Healthy instances in the gateway's own zone come first; if too
+   * few are healthy, health is ignored.
    */
   #shares(): { readonly instance: Instance; readonly weight: number }[] {
     const { panicThreshold, slowStartMs } = this.config;
@@ -186,7 +175,7 @@ export class Upstream {
       chosen = healthyLocal;
     const now = clock.now();
     const isWarm = (instance: Instance) => now - instance.startedAt >= slowStartMs;
-    // If all instances are new, there is no slow start: no other instance could take the traffic.
+    // If all instances are new, no other instance could take the traffic. So there is no slow start.
     const someWarm = slowStartMs > 0 && chosen.some(isWarm);
     if (someWarm && !chosen.every(isWarm)) this.#warmTimer.setIn(warmingMs);
     return chosen.map((instance) => {
@@ -220,8 +209,7 @@ export class Upstream {
       for (const policy of this.policies) policy.forget(removed);
       this.#checks.get(removed)?.stop();
       this.#checks.delete(removed);
-      // The pool waits for requests in flight. Ignore errors of its connections, because the instance is not
-      // used any more.
+      // The instance is not used any more, so errors of its connections do not matter.
       removed.close().catch(() => {});
     }
     if (!keepsChecks) {
@@ -241,8 +229,8 @@ export class Upstream {
   }
 
   /**
-   * Returns the resolved addresses of a URL, one for each instance. For an IP address, or a name that is not
-   * resolved yet, it returns a single `undefined`.
+   * Returns one resolved address for each instance. `undefined`: the URL has an IP address, or its name is
+   * not resolved yet.
    */
   #addressesOf({ url }: InstanceConfig): readonly (string | undefined)[] {
     const found = this.#addresses.get(hostOf(url));
@@ -260,10 +248,7 @@ function hostOf(url: string): string {
   return new URL(url).hostname;
 }
 
-/**
- * True if a host must be resolved. `localhost` is not resolved: it usually has two addresses, and a server
- * listens on only one of them.
- */
+/** `localhost` is not resolved: it usually has two addresses, and a server listens on only one of them. */
 function isName(host: string): boolean {
   return host !== 'localhost' && isIP(host.replace(/^\[|\]$/g, '')) === 0;
 }

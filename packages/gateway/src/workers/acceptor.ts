@@ -3,21 +3,16 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type { ListenConfig } from '../file/gateway-config.ts';
 import type { ToWorker } from './worker-messages.ts';
 
-/** While there is no worker, at most this many connections wait. Further ones are closed. */
+/** The most connections that wait while there is no worker. Further ones are closed. */
 const waitingMax = 1024;
 
 /**
- * Accepts connections on a port and passes them to the workers in turn. It keeps each connection open,
- * without reading it, until the worker confirms it. If the worker dies first, another worker gets the
- * connection. (With the round robin of `node:cluster` the connection would stay open, and its client would
- * wait for ever.)
+ * Accepts connections and passes them to the workers in turn. If a worker dies before it confirms a
+ * connection, another worker gets the connection.
  */
 export class Acceptor {
   readonly #server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#hand(socket));
-  /**
-   * The workers, the next one first. For each worker: the connections that were sent to it and are not
-   * confirmed, by id.
-   */
+  /** For each worker: its unconfirmed connections, by id. The worker that is next comes first. */
   readonly #workers = new Map<Worker, Map<number, Socket>>();
   readonly #leaving = new Map<Worker, Map<number, Socket>>();
   #waiting: Socket[] = [];
@@ -40,7 +35,6 @@ export class Acceptor {
     for (const socket of waiting) this.#hand(socket);
   }
 
-  /** Sends no more connections to a worker. */
   retire(worker: Worker): void {
     const onTheWay = this.#workers.get(worker);
     if (!onTheWay) return;
@@ -48,7 +42,6 @@ export class Acceptor {
     this.#leaving.set(worker, onTheWay);
   }
 
-  /** Called when a worker has confirmed a connection. */
   accepted(worker: Worker, id: number): void {
     const onTheWay = this.#workers.get(worker) ?? this.#leaving.get(worker);
     // This closes only the copy in this process. The worker has its own.
@@ -56,7 +49,7 @@ export class Acceptor {
     onTheWay?.delete(id);
   }
 
-  /** Called when a worker has ended. Its unconfirmed connections go to other workers. */
+  /** The unconfirmed connections of an ended worker go to other workers. */
   gone(worker: Worker): void {
     this.retire(worker);
     const onTheWay = this.#leaving.get(worker);
@@ -64,7 +57,6 @@ export class Acceptor {
     for (const socket of onTheWay?.values() ?? []) this.#hand(socket);
   }
 
-  /** Stops listening, and closes the connections that wait for a worker. */
   close(): void {
     this.#server.close();
     for (const socket of this.#waiting) socket.destroy();
@@ -84,7 +76,7 @@ export class Acceptor {
     const id = ++this.#nextId;
     onTheWay.set(id, socket);
     const message: ToWorker = { kind: 'connection', id };
-    // Ignore errors: they mean that the worker has ended, and then `gone` is called.
+    // An error means that the worker has ended. Then `gone` is called.
     worker.send(message, socket, { keepOpen: true }, () => {});
   }
 }

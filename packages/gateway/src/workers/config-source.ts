@@ -5,13 +5,9 @@ import type { ReloadResult } from '../admin/admin-server.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
 import { type ReadOptions, readGatewayFile } from '../file/read-gateway.ts';
 
-/**
- * How often the files are checked for changes. Polling works on every file system, and with symbolic links
- * that are replaced.
- */
+/** How often (ms) the files are checked for changes. Polling works on every file system. */
 const watchMs = 500;
 
-/** Reads the configuration, reads it again for a reload, and keeps the result of the last reload. */
 export class ConfigSource {
   config: GatewayConfig;
   lastReload: ReloadResult | null = null;
@@ -31,10 +27,7 @@ export class ConfigSource {
     this.#seen = this.#versions();
   }
 
-  /**
-   * Reads the file again, or uses `given`, and calls `apply`. If the file has an error, nothing changes.
-   * Reloads run one after the other.
-   */
+  /** If the file has an error, nothing changes. Reloads run one after the other. */
   reload(
     apply: (config: GatewayConfig) => Promise<void>,
     given: GatewayConfig | undefined,
@@ -45,7 +38,6 @@ export class ConfigSource {
     return next;
   }
 
-  /** Calls `changed` when one of the files has changed since it was last read. */
   watch(changed: () => void): void {
     this.unwatch();
     if (this.#file === undefined) return;
@@ -99,7 +91,6 @@ export class ConfigSource {
   }
 }
 
-/** Returns a text that changes when the file is written or replaced. */
 function versionOf(file: string): string {
   try {
     const { mtimeMs, size, ino } = statSync(file);
@@ -109,7 +100,7 @@ function versionOf(file: string): string {
   }
 }
 
-/** Throws if a setting has changed that can not change without a restart, such as the port. */
+/** Settings such as the port can not change without a restart. */
 function assertReloadable(before: GatewayConfig, next: GatewayConfig): void {
   const fixed = ({
     listen: { tls, trustedProxies: _, ...listen },

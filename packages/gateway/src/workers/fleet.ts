@@ -9,9 +9,8 @@ import { Acceptor } from './acceptor.ts';
 import type { RunningParts } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** If a worker dies within this time after its start, wait for this time before it is replaced. */
+/** If a worker dies within this time (ms) after its start, its successor starts this much later. */
 const restartMs = 1000;
-/** How long a worker may take to answer a command. */
 const answerMs = 5000;
 
 interface Member {
@@ -28,18 +27,14 @@ const GONE = 'HOLDFAST_WORKER_GONE';
 /** The error code if a worker could not execute a command. */
 const REFUSED = 'HOLDFAST_WORKER_REFUSED';
 
-/**
- * Several worker processes that share one port. If a worker dies, it is replaced, and the others are not
- * affected.
- */
+/** Several worker processes that share one port. A worker that dies is replaced; the others continue. */
 export class Fleet implements RunningParts {
   isDraining = false;
   address!: AddressInfo;
   readonly #acceptor = new Acceptor();
   readonly #members = new Set<Member>();
-  /** Workers that have started but are not ready yet. */
   readonly #starting = new Set<Member>();
-  /** Commands that force breakers or drain instances. They are sent to each new worker, too. */
+  /** Commands that force breakers or drain instances. Each new worker gets them, too. */
   readonly #standing = new Map<string, Command>();
   readonly #workers: number;
   readonly #prefix: string | undefined;
@@ -70,10 +65,7 @@ export class Fleet implements RunningParts {
     return fleet;
   }
 
-  /**
-   * Sends a command to all workers and returns their answers. A worker that ends meanwhile is left out. If a
-   * worker reports an error, the whole call fails.
-   */
+  /** A worker that ends meanwhile gives no answer. If a worker reports an error, the whole call fails. */
   async ask<K extends Command['kind']>(
     command: Extract<Command, { kind: K }>,
   ): Promise<readonly Answers[K][]> {
@@ -85,7 +77,7 @@ export class Fleet implements RunningParts {
     return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value as Answers[K]] : []));
   }
 
-  /** Applies a configuration in all workers. If one worker rejects it, all workers return to the old one. */
+  /** If one worker rejects the configuration, all workers return to the old one. */
   async reload(config: GatewayConfig): Promise<void> {
     const before = this.#config;
     this.#config = config;
@@ -98,10 +90,7 @@ export class Fleet implements RunningParts {
     }
   }
 
-  /**
-   * Replaces the workers one by one. An old worker is stopped only when its successor is ready, so no request
-   * fails.
-   */
+  /** An old worker is stopped only when its successor is ready, so no request fails. */
   async restart(): Promise<void> {
     for (const member of [...this.#members]) {
       if (this.isDraining) return;
@@ -114,12 +103,12 @@ export class Fleet implements RunningParts {
   async drain(): Promise<number> {
     this.isDraining = true;
     const members = [...this.#members];
-    // Kill workers that are still starting: they have no requests, and would stay alive after the others.
+    // Workers that are still starting have no requests, and would stay alive after the others. So kill them.
     const ended = Promise.all([
       ...members.map((member) => this.#stop(member)),
       ...[...this.#starting].map(kill),
     ]);
-    // Accept new connections for this time, because load balancers may not know of the shutdown yet.
+    // Load balancers may not know of the shutdown yet, so accept connections for this time.
     await Promise.race([ended, sleep(systemClock, this.#config.shutdown.delayMs)]);
     this.#acceptor.close();
     await ended;
@@ -176,10 +165,9 @@ export class Fleet implements RunningParts {
   }
 
   async #replace({ startedAt }: Member): Promise<void> {
-    // Wait if the worker died at once. Otherwise a worker that can not start would be started without a
-    // pause.
+    // Without this wait, a worker that can not start would be started again and again.
     if (systemClock.now() - startedAt < restartMs) await sleep(systemClock, restartMs);
-    // Ignore errors: if the new worker fails, its `exit` event starts the next one.
+    // If the new worker fails, its `exit` event starts the next one.
     if (!this.isDraining) await this.#startWorker().catch(() => {});
   }
 

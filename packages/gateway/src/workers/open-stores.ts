@@ -7,14 +7,11 @@ export interface OpenStores extends Stores {
   close(): Promise<void>;
 }
 
-/** How often expired idempotency keys are deleted, and how many in one call. */
+/** How often (ms) expired idempotency keys are deleted, and how many in one call. */
 const sweepMs = 10_000;
 const sweepMax = 1000;
 
-/**
- * Opens the stores that the file names. Without a store, idempotency keys are kept in the memory of the
- * process.
- */
+/** Without a store in the file, idempotency keys are kept in the memory of the process. */
 export async function openStores({ stores, routes }: GatewayConfig, clock: Clock): Promise<OpenStores> {
   const needsLedger = routes.some(({ protections }) => protections.idempotency !== null);
   const engines = new Map<string, Engine>();
@@ -31,7 +28,7 @@ export async function openStores({ stores, routes }: GatewayConfig, clock: Clock
     throw new OptionsError('stores.rateLimits', schemeOf(stores.rateLimits!), 'a store that has rate limits');
   const timer = new Timer(clock, () => {
     for (const engine of engines.values()) {
-      // Ignore errors: if the store is down, the requests that need it report that.
+      // If the store is down, the requests that need it report that.
       engine.sweep(sweepMax).catch(() => {});
     }
     timer.setIn(sweepMs);
@@ -47,7 +44,6 @@ export async function openStores({ stores, routes }: GatewayConfig, clock: Clock
   };
 }
 
-/** A placeholder for the ledger, if no route uses idempotency keys. */
 const unused = { begin: () => Promise.reject(new Error('no route has idempotency keys')) };
 
 async function openEngine(url: string): Promise<Engine> {
@@ -71,7 +67,7 @@ async function openEngine(url: string): Promise<Engine> {
   throw new OptionsError('stores', scheme, 'memory:, sqlite:<file>, postgres://… or redis://…');
 }
 
-/** Returns the scheme of a URL for error messages. The rest of the URL may contain a password. */
+/** Returns only the scheme for error messages, because the rest may contain a password. */
 function schemeOf(url: string): string {
   return url.slice(0, Math.max(0, url.indexOf(':')));
 }

@@ -194,15 +194,13 @@ export interface RunningParts {
   close(): Promise<void>;
 }
 
-/** A gateway that runs in this process. */
 export interface SingleProcess extends RunningParts {
-  /** Serves a connection that another process has accepted. */
   accept(socket: Socket): void;
 }
 
 /**
- * Runs a gateway in this process. A worker of a fleet calls it with `listens: false`, because the first
- * process listens.
+ * Runs a gateway in this process. In a fleet of workers, `listens` is false because the first process
+ * listens.
  */
 export async function startSingle(
   config: GatewayConfig,
@@ -240,7 +238,7 @@ export async function startSingle(
     async reload(next) {
       gateway.reload(next);
       stopTracing?.();
-      // Start tracing again, because the names of policies may have changed.
+      // The names of policies may have changed, so start tracing again.
       stopTracing = next.tracing ? await startTracing(gateway) : undefined;
     },
     restart: () =>
@@ -250,7 +248,6 @@ export async function startSingle(
   };
 }
 
-/** Returns the configuration without secrets, for the admin API. */
 function withoutSecrets(config: GatewayConfig): unknown {
   const { admin, listen, stores, upstreams, ...rest } = config;
   const hidden = '(hidden)';

@@ -1,9 +1,6 @@
 import type { GatewayProcess } from '../proxy/gateway-process.ts';
 
-/**
- * Reports spans of the gateway's policies to the OpenTelemetry API that is loaded in the process. Returns a
- * function that stops it.
- */
+/** Reports spans to the OpenTelemetry API that the process has loaded. The returned function stops it. */
 export async function startTracing(gateway: GatewayProcess): Promise<() => void> {
   const { observeWithOpenTelemetry } = await import('@holdfast/telemetry/otel');
   const policies = [...gateway.upstreams.values()].flatMap((upstream) =>

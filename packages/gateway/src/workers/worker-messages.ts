@@ -10,9 +10,7 @@ export type ToWorker =
       readonly prefix: string | undefined;
     }
   | { readonly kind: 'command'; readonly id: number; readonly command: Command }
-  /** A connection to serve. The socket is sent together with the message. */
   | { readonly kind: 'connection'; readonly id: number }
-  /** The worker must drain and then end. */
   | { readonly kind: 'stop' };
 
 /** Messages from a worker to the first process. */

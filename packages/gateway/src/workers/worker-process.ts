@@ -12,13 +12,12 @@ async function stop(): Promise<void> {
   const cutOff = (await running?.drain()) ?? 0;
   isDrained = true;
   await running?.close();
-  // Disconnect after the message was sent. Then nothing keeps this process alive, and it ends.
+  // After the disconnect, nothing keeps this process alive.
   process.send?.({ kind: 'drained', cutOff } satisfies FromWorker, () => process.disconnect());
 }
 
 function accept(id: number, socket: Socket | undefined): void {
-  // Do not confirm the connection: the first process keeps it open and passes it to another worker when this
-  // one has ended.
+  // Without a confirmation, the first process passes the connection to another worker.
   if (isDrained) {
     socket?.destroy();
     return;
@@ -52,8 +51,8 @@ process.on('message', (message: ToWorker, socket: Socket | undefined) => {
   }
 });
 
-// Ignore signals: the first process decides when workers end. If the first process dies, the worker drains
-// and exits.
+// Signals are ignored, because the first process decides when workers end. If it dies, the worker drains and
+// exits.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => {
   void running?.drain().then(() => process.exit());
