@@ -1,8 +1,6 @@
 import type { AnswerOf, Question, RouteName } from '../src/api/routes.ts';
 
-/**
- * An error answer of the API. It has one sentence for people, and the errors of single fields in `issues`.
- */
+/** An error answer of the API: one sentence for people, and in `issues` the errors of single fields. */
 export class ApiError extends Error {
   readonly kind: string;
   readonly status: number;
@@ -28,7 +26,7 @@ export const onSignedOut: { call: () => void } = { call: () => {} };
 
 /**
  * Sends a request to the API. A request that changes something gets an idempotency key, so that a double
- * click is executed once; pass `headers` to choose the key.
+ * click is executed once. To choose the key, pass `headers`.
  */
 export async function ask<Name extends RouteName>(
   name: Name,

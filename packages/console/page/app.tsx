@@ -46,10 +46,6 @@ function Content() {
   return session.value === null ? <SignIn /> : <Frame />;
 }
 
-/**
- * The frame of every screen: the navigation, the search field, and a sign that says whether the data is up to
- * date.
- */
 function Frame() {
   const { route, path } = useLocation();
   const [areKeysShown, showKeys] = useState(false);
@@ -57,7 +53,7 @@ function Frame() {
   useEffect(startLive, []);
   useEffect(() => startKeys((to) => route(to)), [route]);
   useEffect(() => {
-    // Start a new screen at the top, with the focus on its headline, so that a screen reader reads it.
+    // Start a new screen at the top. The focus is on its headline, so that a screen reader reads it.
     scrollTo(0, 0);
     main.current?.querySelector<HTMLElement>('h1')?.focus();
   }, [path]);

@@ -5,7 +5,7 @@ const units = [
   [1e3, 's'],
 ] as const;
 
-/** Formats a duration with its two largest units: `5 m 02 s`, `3 h 10 m`, `84 ms`. */
+/** Examples: `5 m 02 s`, `3 h 10 m`, `84 ms`. */
 export function span(ms: number): string {
   const value = Math.max(0, ms);
   if (value < 1000) return `${Math.round(value)} ms`;
@@ -18,7 +18,7 @@ export function span(ms: number): string {
   return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${String(rest).padStart(2, '0')} ${smaller[1]}`;
 }
 
-/** Formats a number with separators: `12,345`. */
+/** Example: `12,345`. */
 export function grouped(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: 0 });
 }
@@ -32,24 +32,23 @@ export function bytes(count: number): string {
   return count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
 }
 
-/** Returns the last 12 characters of a long id. Ids often start alike and differ at the end. */
+/** Ids often start alike and differ at the end. */
 export function shortId(id: string): string {
   return id.length > 13 ? id.slice(-12) : id;
 }
 
-/** Formats a count with its noun: `1 event`, `2 events`. */
+/** Examples: `1 event`, `2 events`. */
 export function many(count: number, one: string, more = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : more}`;
 }
 
 const numberWords = 'no one two three four five six seven eight nine ten eleven twelve'.split(' ');
 
-/** Writes a number up to twelve as a word, for headlines; larger numbers as digits. */
+/** Headlines show numbers up to twelve as words. */
 export function inWords(count: number): string {
   return numberWords[count] ?? grouped(count);
 }
 
-/** Makes the first letter a capital, as at the start of a sentence. */
 export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** What a keyboard shortcut does. `says` describes it in the list of shortcuts. */
+/** The list of shortcuts shows `says`. */
 export interface KeyAct {
   readonly says: string;
   run(): void;
@@ -23,10 +23,7 @@ const places: Readonly<Record<string, string>> = {
 };
 const sequenceMs = 1500;
 
-/**
- * Listens for keyboard shortcuts outside of input fields. The key `g` and then a letter open a screen. Other
- * keys are shortcuts of the current screen.
- */
+/** Listens for keyboard shortcuts outside of input fields. The key `g` and then a letter open a screen. */
 export function startKeys(go: (path: string) => void): () => void {
   let wentAt = -Infinity;
   const pressed = (event: KeyboardEvent) => {
@@ -51,7 +48,7 @@ export function startKeys(go: (path: string) => void): () => void {
   return () => document.removeEventListener('keydown', pressed);
 }
 
-/** Adds keyboard shortcuts while the component is shown. */
+/** The shortcuts work while the component is shown. */
 export function useKeys(acts: Readonly<Record<string, KeyAct>>): void {
   const names = Object.keys(acts).join(' ');
   useEffect(() => {

@@ -11,7 +11,6 @@ export interface TailLine {
   readonly link: string;
 }
 
-/** How many lines of the live log are kept. */
 const linesMax = 200;
 /** The page is stale if no figures came for this time. They come every 2 s while the store answers. */
 const staleMs = 8000;
@@ -19,40 +18,35 @@ const staleMs = 8000;
 export const windowName = signal<WindowName>('1h');
 export const overview = signal<Overview | undefined>(undefined);
 export const lines = signal<readonly TailLine[]>([]);
-/** The progress of running operations, by id. */
+/** The progress of running operations (such as replays), by id. */
 export const progress = signal<Readonly<Record<string, { stage: string; counts: Record<string, number> }>>>(
   {},
 );
-/** True: the user has paused the page. New data is not shown until the user continues. */
+/** True: the user has paused the page, and new data is not shown. */
 export const isHeld = signal(false);
 export const waitingLines = signal(0);
 /**
- * When the last message of any kind came (`heardAt`), and the last figures (`figuresAt`), by the browser's
- * clock.
+ * The last message of any kind came at `heardAt`, the last figures at `figuresAt` (epoch ms of the browser).
  */
 const heardAt = signal(Date.now());
 const figuresAt = signal(Date.now());
 const tick = signal(Date.now());
 export const isStale = computed(() => tick.value - figuresAt.value > staleMs);
-/**
- * True: the console server answers; it sends a ping every second. If the page is stale nevertheless, the
- * store is down.
- */
+/** True: the console server sends its pings. If the page is stale nevertheless, the store is down. */
 export const isConnected = computed(() => tick.value - heardAt.value <= staleMs);
-/** The difference between the store's clock and the clock of this browser, which may be wrong. */
+/** How far the store's clock is ahead of the browser's clock, in ms. */
 const clockOffsetMs = signal(0);
 
 let source: EventSource | undefined;
 let pending: TailLine[] = [];
 
-/** The current time by the store's clock. */
+/** Epoch ms by the store's clock. */
 export function storeNow(): number {
   return tick.value + clockOffsetMs.value;
 }
 
 /**
- * Opens the event stream only while the page is visible, because browsers allow only six connections to a
- * server.
+ * The event stream is open only while the page is visible. Browsers allow only six connections to a server.
  */
 export function startLive(): () => void {
   const timer = setInterval(() => {

@@ -4,22 +4,19 @@ import { ask, onSignedOut } from './api.ts';
 
 export type SessionInfo = AnswerOf<'GET /session'>;
 
-/** The session of the user. `undefined`: not loaded yet. `null`: not signed in. */
+/** `undefined`: not loaded yet. `null`: not signed in. */
 export const session = signal<SessionInfo | null | undefined>(undefined);
 
 onSignedOut.call = () => {
   session.value = null;
 };
 
-/**
- * True if the user may change things. Otherwise buttons for acts are still shown, and say why they are
- * disabled.
- */
+/** True if the user may change things. Otherwise the buttons are disabled and say why. */
 export function mayOperate(): boolean {
   return session.value?.role === 'operate';
 }
 
-/** Removes the token from the URL, so that the browser history does not contain it, and signs in with it. */
+/** Removes the token from the URL, so that the browser history does not contain it. Then signs in. */
 export async function begin(): Promise<void> {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
   if (token !== null) {
@@ -36,8 +33,7 @@ export async function begin(): Promise<void> {
   try {
     session.value = await ask('GET /session');
   } catch {
-    // The user is not signed in, or the server does not answer. The sign-in form shows which, when it is
-    // sent.
+    // The user is not signed in, or the server does not answer. The sign-in form will show which.
     session.value = null;
   }
 }

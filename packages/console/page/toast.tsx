@@ -5,7 +5,6 @@ export interface Toast {
   readonly undo?: (() => void) | undefined;
   /** The label of the button that undoes the act. Default: "Undo". */
   readonly undoSays?: string | undefined;
-  /** A link to the screen with more details. */
   readonly link?: { readonly href: string; readonly says: string } | undefined;
 }
 
@@ -13,7 +12,7 @@ export const toast = signal<Toast | undefined>(undefined);
 const shownMs = 10_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Shows a message about an act for 10 seconds, with an undo button if `undo` is given. */
+/** Shows a message for 10 seconds, with an undo button if `undo` is given. */
 export function tell(says: string, undo?: () => void, more: Pick<Toast, 'undoSays' | 'link'> = {}): void {
   clearTimeout(timer);
   toast.value = { says, undo, ...more };

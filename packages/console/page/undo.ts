@@ -3,8 +3,8 @@ import { session } from './session.ts';
 import { tell } from './toast.tsx';
 
 /**
- * Shows a message about an act, with an undo button if its audit entry can be undone. `of` is the subject of
- * the entry, such as `topic:orders`.
+ * Shows an undo button if the audit entry of the act can be undone. `of` is its subject, such as
+ * `topic:orders`.
  */
 export async function tellDone(says: string, of: string): Promise<void> {
   const { items } = await ask('GET /audit', { query: { of, limit: 1 } });

@@ -15,8 +15,8 @@ export interface Answered<Name extends RouteName> {
 const slowMs = 300;
 
 /**
- * Sends a request to the API, and repeats it every `everyMs` and when `question` changes. It is not repeated
- * while the user has paused the page. With `question: undefined`, no request is sent.
+ * Sends a request to the API. Repeats it every `everyMs` and when `question` changes, except while the page
+ * is paused. Without a `question`, no request is sent.
  */
 export function useAnswer<Name extends RouteName>(
   name: Name,

@@ -2,14 +2,11 @@ import { useLocation } from 'preact-iso';
 
 type Words = Readonly<Record<string, string | undefined>>;
 
-/**
- * Reads and changes the query parameters of the URL. Filters, tabs and open dialogs are there, so that a link
- * shows the same.
- */
+/** Filters, tabs and open dialogs are query parameters of the URL, so that a link shows the same. */
 export function useQuery() {
   const { path, query, route } = useLocation();
 
-  /** Returns the URL of this screen with some query parameters changed; `undefined` removes a parameter. */
+  /** The value `undefined` removes a query parameter. */
   function href(changes: Words): string {
     const words = new URLSearchParams();
     for (const [name, value] of Object.entries({ ...query, ...changes }))

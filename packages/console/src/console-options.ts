@@ -19,7 +19,7 @@ export type ConsoleEngine = Engine & {
   readonly presence: NonNullable<Engine['presence']>;
 };
 
-/** Checks an edited payload. Returns a list of errors; an empty list means that the payload is valid. */
+/** Checks an edited payload. Returns a list of errors; if it is empty, the payload is valid. */
 export type PayloadCheck = (payload: Payload) => readonly string[] | Promise<readonly string[]>;
 
 /** Tests policies in simulated outages, as `stormRunner()` of `@holdfast/simulator` does. */
@@ -69,7 +69,7 @@ export interface ConsoleOptions {
   readonly engine: Engine;
   /**
    * The token that allows to view and to change things. At least 32 characters. Default: a new token, which
-   * `link` has.
+   * is part of the link.
    */
   readonly token?: string | undefined;
   /** A token that allows only to view. At least 32 characters. Default: none. */
@@ -80,14 +80,14 @@ export interface ConsoleOptions {
   readonly secure?: boolean | undefined;
   /** The name of the store that the page shows. Default: the name of the engine. */
   readonly storeName?: string | undefined;
-  /**
-   * Names of fields that are redacted in all payloads, in addition to those that consumers declare. Default:
-   * none.
-   */
+  /** Fields that are hidden in all payloads, in addition to those that consumers name. Default: none. */
   readonly redact?: readonly string[] | undefined;
   /** Checks of edited payloads, by topic. Default: none. */
   readonly checks?: Readonly<Record<string, PayloadCheck>> | undefined;
-  /** Assemblies to show and control; `assemblies({ engine, programs: [] })` is enough. Default: none. */
+  /**
+   * Assemblies (work of several steps) to show and control. `assemblies({ engine, programs: [] })` is enough.
+   * Default: none.
+   */
   readonly assemblies?: AssembliesPart | undefined;
   /** A gateway to show and control. Default: none. */
   readonly gateway?: GatewayPart | undefined;

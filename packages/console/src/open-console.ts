@@ -23,7 +23,7 @@ import { version } from './version.ts';
 import { Live } from './watch/live.ts';
 import { Observer } from './watch/observer.ts';
 
-/** The address on which the console listens. By default, it is port 7070 of the loopback address. */
+/** The address on which the console listens. Without options, that is port 7070 of the loopback address. */
 export interface ListenOptions {
   /** The port; 0: any free port. Default: `7070`. */
   readonly port?: number | undefined;
@@ -38,7 +38,8 @@ export interface Console {
   /** Answers a request of the Fetch standard. Use it to serve the console from your own server. */
   fetch(request: Request): Promise<Response>;
   /**
-   * Starts to listen. Returns the address, and a link to the page that contains the token in its fragment.
+   * Starts to listen. Returns the address and a link to the page. The link contains the token in its
+   * fragment.
    */
   listen(
     options?: ListenOptions,
@@ -144,8 +145,7 @@ export async function openConsole(options: ConsoleOptions): Promise<Console> {
         },
         getRequestListener(app.fetch as never),
       );
-      // Each open page has a stream of events, which is a request that does not end. `Live` limits the number
-      // of streams.
+      // Each open page has a stream of events, a request that does not end. `Live` limits these streams.
       made.maxConnections = 1000;
       await new Promise<void>((resolve, reject) => {
         made.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
@@ -188,7 +188,6 @@ function assertToken(name: string, token: string | undefined): void {
   throw new OptionsError(name, `${String(token).length} characters`, `at least ${tokenLengthMin} characters`);
 }
 
-/** Says in one sentence why the console cannot listen, and what to do. */
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code !== 'EADDRINUSE') return error;
   return new OptionsError(

@@ -3,5 +3,4 @@ import path from 'node:path';
 
 const file = path.join(import.meta.dirname, '..', 'package.json');
 
-/** The version of this package. */
 export const version: string = (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

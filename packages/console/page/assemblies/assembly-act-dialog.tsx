@@ -10,7 +10,7 @@ interface Props {
   readonly id: string;
   readonly input: string;
   readonly steps: readonly AssemblyStep[];
-  /** The path of the step to edit; `undefined`: edit the input of the assembly. */
+  /** The path of the step to edit; `undefined`: edit the input of the assembly (work of several steps). */
   readonly step: string | undefined;
   readonly again: () => void;
   readonly close: () => void;
@@ -18,7 +18,6 @@ interface Props {
 
 export const assemblyActs = ['resume', 'edit', 'cancel'] as const;
 
-/** The dialog to resume, edit or cancel an assembly (a durable workflow). */
 export function AssemblyActDialog(props: Props) {
   if (props.act === 'edit') return <EditDialog {...props} />;
   return props.act === 'resume' ? <ResumeDialog {...props} /> : <CancelDialog {...props} />;

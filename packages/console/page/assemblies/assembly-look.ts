@@ -4,7 +4,6 @@ import type { State } from '../parts/glyph.tsx';
 export type AssemblySummary = AnswerOf<'GET /assemblies'>['items'][number];
 export type AssemblyStep = AnswerOf<'GET /assemblies/:id'>['steps'][number];
 
-/** The shape and color with which each state of an assembly is shown. */
 export const assemblyLooks: Readonly<Record<AssemblySummary['state'], State>> = {
   waiting: 'waiting',
   running: 'ok',

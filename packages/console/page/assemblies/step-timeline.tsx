@@ -9,14 +9,12 @@ const right = 12;
 interface Props {
   readonly steps: readonly AssemblyStep[];
   readonly from: number;
-  /** When the assembly ended; `undefined`: it is still running. */
+  /** Epoch ms; `undefined`: the assembly (work of several steps) is still running. */
   readonly endedAt: number | undefined;
   readonly now: number;
 }
 
-/**
- * A chart of the steps of an assembly over time: attempts are bars, and waits between them are dotted lines.
- */
+/** A chart of the steps over time. Attempts are bars, and waits between them are dotted lines. */
 export function StepTimeline({ steps, from, endedAt, now }: Props) {
   const [box, width] = useWidth(300);
   const left = width < 480 ? 96 : 150;
@@ -91,8 +89,7 @@ function StepRow({ step, before, from, now, index, x, left, width }: RowProps) {
   const middle = y + row / 2;
   const look = stepLook(step);
   const story = step.story ?? [];
-  // The start of a step is not recorded. So use the start of its first attempt, or the end of the previous
-  // step.
+  // The start of a step is not recorded. Use the start of its first attempt, or the end of the step before.
   const begins =
     story.length > 0
       ? story[0]!.at - story[0]!.tookMs

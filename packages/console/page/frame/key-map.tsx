@@ -14,8 +14,8 @@ const places = [
 ] as const;
 
 /**
- * The dialog that lists the keyboard shortcuts. They can be switched off, because speech input can trigger
- * them by accident.
+ * The list of keyboard shortcuts. They can be switched off, because speech input can trigger them by
+ * accident.
  */
 export function KeyMap({ close }: { readonly close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);

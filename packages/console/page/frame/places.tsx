@@ -6,9 +6,9 @@ export interface Place {
   readonly path: string;
   readonly name: string;
   readonly icon: ComponentChildren;
-  /** A short description of the screen, shown in the list on phones. */
+  /** The list on phones shows this description. */
   readonly says: string;
-  /** True: the link leads out of the console, and opens in a new tab, so that typed text is not lost. */
+  /** True: the link leads out of the console. It opens in a new tab, so that typed text is not lost. */
   readonly isOutside?: boolean;
 }
 
@@ -103,7 +103,7 @@ export const places: readonly Place[] = [
   },
 ];
 
-/** The screens with a tab at the bottom on phones. All other screens are listed under "More". */
+/** The screens with a tab at the bottom on phones. "More" lists all other screens. */
 export const onPhones: readonly string[] = ['/', '/parked', '/topics', '/policies'];
 
 export function isAt(place: Place, path: string): boolean {
@@ -118,10 +118,7 @@ export function Icon({ place }: { readonly place: Place }) {
   );
 }
 
-/**
- * The badge beside the name of a screen: how many things need attention there. On phones it is only the
- * number.
- */
+/** The badge beside the name of a screen: how many things need attention there. On phones it has no word. */
 export function Badge({ path, isShort = false }: { readonly path: string; readonly isShort?: boolean }) {
   const badges = overview.value?.badges;
   if (!badges) return null;

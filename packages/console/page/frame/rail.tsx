@@ -3,7 +3,6 @@ import { overview } from '../live.ts';
 import { session, signOut } from '../session.ts';
 import { Badge, Icon, isAt, type Place, places } from './places.tsx';
 
-/** The navigation at the side, with a badge beside each name for things that need attention. */
 export function Rail() {
   const { path } = useLocation();
   const store = overview.value?.store;

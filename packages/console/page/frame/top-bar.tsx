@@ -1,7 +1,6 @@
 import { useLocation } from 'preact-iso';
 import { isHeld, isStale, setHeld, waitingLines } from '../live.ts';
 
-/** The bar at the top: the search field, the live or paused state of the page, and the theme switch. */
 export function TopBar({ showKeys }: { readonly showKeys: () => void }) {
   const { route } = useLocation();
   const held = isHeld.value;
@@ -60,8 +59,8 @@ export function TopBar({ showKeys }: { readonly showKeys: () => void }) {
 }
 
 /**
- * Returns the URL of a search. Words such as `tenant:acme` become filters. All other words are searched in
- * ids, keys, messages and payloads.
+ * Words such as `tenant:acme` become filters. All other words are searched in ids, keys, messages and
+ * payloads.
  */
 function searchUrl(text: string): string {
   const words = new URLSearchParams();
@@ -76,7 +75,6 @@ function searchUrl(text: string): string {
   return `/parked?view=events&${words}`;
 }
 
-/** Switches between the dark and the light theme. */
 export function switchTheme(): void {
   const root = document.documentElement;
   const isDark = root.dataset.theme
@@ -86,7 +84,7 @@ export function switchTheme(): void {
   localStorage.setItem('holdfast-theme', root.dataset.theme);
 }
 
-/** Sets the theme at the start: the one in the URL, such as `?theme=dark`, or the last choice of the user. */
+/** The theme in the URL, such as `?theme=dark`, comes before the last choice of the user. */
 export function startTheme(): void {
   const asked = new URLSearchParams(location.search).get('theme') ?? localStorage.getItem('holdfast-theme');
   if (asked === 'dark' || asked === 'light') document.documentElement.dataset.theme = asked;

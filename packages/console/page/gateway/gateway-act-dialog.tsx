@@ -15,10 +15,7 @@ interface Props {
   readonly close: () => void;
 }
 
-/**
- * The dialog for commands to a gateway, such as drain. A command applies until it is undone, or the gateway
- * restarts.
- */
+/** A command to a gateway, such as drain, applies until it is undone or the gateway restarts. */
 export function GatewayActDialog(props: Props) {
   if (props.act === 'reload') return <ReloadDialog {...props} />;
   return props.act === 'force' ? <ForceDialog {...props} /> : <DrainDialog {...props} />;

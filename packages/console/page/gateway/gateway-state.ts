@@ -109,10 +109,7 @@ export function gatewayState({ state }: AnswerOf<'GET /gateway'>): GatewayState 
   return state as unknown as GatewayState;
 }
 
-/**
- * Merges the upstreams of all workers. Numbers are added up. An instance gets the worst state that any worker
- * reports.
- */
+/** Adds up the numbers of all workers. An instance gets the worst state that any worker reports. */
 export function upstreamsOf({ workers }: GatewayState): readonly Upstream[] {
   const names = [...new Set(workers.flatMap(({ upstreams }) => upstreams.map(({ name }) => name)))];
   return names.map((name) => {
@@ -154,7 +151,6 @@ function together(seen: readonly WorkerInstance[], targets: Targets): Instance {
   };
 }
 
-/** The state of an instance, as a word and a shape. */
 export function instanceWord(instance: Instance): { readonly state: State; readonly says: string } {
   if (instance.isDraining) return { state: 'waiting', says: 'drained' };
   if (instance.forced) return { state: 'waiting', says: `kept ${instance.forced}` };

@@ -9,7 +9,7 @@ const looks: Readonly<Record<Check['state'], readonly [State, string]>> = {
   unknown: ['over', 'not known'],
 };
 
-/** Shows checks before an act, for example whether consumers run. A bad result is only a warning. */
+/** Checks before an act, for example whether consumers run. A bad result is only a warning. */
 export function Checks({ checks }: { readonly checks: readonly Check[] }) {
   return (
     <ul class="checks" aria-label="Checks">

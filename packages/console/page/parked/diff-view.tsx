@@ -3,7 +3,6 @@ import { type ChangeObject, diffLines, diffWordsWithSpace } from 'diff';
 interface Line {
   readonly number: number | undefined;
   readonly kind: '' | 'del' | 'add' | 'gap';
-  /** The text of the line in parts. The parts that differ are marked. */
   readonly parts: readonly { readonly text: string; readonly differs: boolean }[];
 }
 
@@ -11,7 +10,7 @@ interface Line {
 const context = 3;
 
 /**
- * Compares two texts side by side, by line and by word. Long equal parts are replaced by a line that says so.
+ * Compares two texts side by side, by line and by word. A long equal part becomes one line with its length.
  */
 export function DiffView({
   before,
@@ -113,10 +112,7 @@ function lineOf(
   };
 }
 
-/**
- * Returns the first and the last lines of an equal part, and between them a line that says how many are left
- * out.
- */
+/** Between the first and the last lines, one line says how many lines are left out. */
 function shortened(
   lines: readonly string[],
   isAfterChange: boolean,

@@ -18,7 +18,7 @@ type DryEdit = AnswerOf<'PATCH /parked/:id'>;
 
 const typingMs = 350;
 
-/** The form to edit the payload and headers of an event. The draft is kept until it is saved or discarded. */
+/** The form to edit an event. The draft is kept until it is saved or discarded. */
 export function EditEvent({
   event,
   reload,
@@ -39,8 +39,7 @@ export function EditEvent({
   const isOutdated = draft.version !== event.version;
   const dialog = new URL(url, location.origin).searchParams.get('do');
   const asked = JSON.stringify(read.body);
-  // The answer of the dry run may belong to older text. Saving is possible only if it belongs to the current
-  // text.
+  // The answer of the dry run may belong to older text. Then saving is not possible.
   const dry = answered?.of === asked ? answered.dry : undefined;
   const change = (changes: Partial<EventDraft>) => {
     const next = { ...draft, ...changes };
@@ -238,7 +237,7 @@ async function replay(id: string, why: string, headers: Readonly<Record<string, 
   });
 }
 
-/** Shown if another person changed the event during the edit: it shows that change, and keeps the draft. */
+/** Another person changed the event during the edit. Show that change, and keep the draft. */
 function Outdated({
   event,
   draft,

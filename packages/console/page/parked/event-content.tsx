@@ -9,7 +9,6 @@ import type { ShownEvent } from './story.tsx';
 
 const mask = '[redacted]';
 
-/** Shows the content of an event: payload, headers, error and edits. */
 export function EventContent({
   event,
   uncover,
@@ -95,7 +94,6 @@ export function EventContent({
   );
 }
 
-/** Shows text with line numbers. Redacted values are marked. */
 function Code({ text }: { readonly text: string }) {
   return (
     <div class="diff one">

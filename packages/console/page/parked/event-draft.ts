@@ -1,9 +1,7 @@
 import { compact, pretty, problemIn } from './json-text.ts';
 import type { ShownEvent } from './story.tsx';
 
-/**
- * An edit that is not saved yet. It is kept when the user leaves the screen, until it is saved or discarded.
- */
+/** An edit that is not saved yet. It is kept when the user leaves the screen. */
 export interface EventDraft {
   readonly payload: string;
   /** The headers, one per line: `name: value`. */
@@ -27,7 +25,7 @@ export function dropDraft(id: string): void {
   sessionStorage.removeItem(nameOf(id));
 }
 
-/** Returns an event as the texts with which an edit begins. */
+/** The texts with which an edit begins. */
 export function textsOf(event: Pick<ShownEvent, 'payload' | 'headers' | 'version'>): EventDraft {
   return {
     payload: pretty(event.payload.text),
@@ -39,16 +37,13 @@ export function textsOf(event: Pick<ShownEvent, 'payload' | 'headers' | 'version
 }
 
 export interface ReadDraft {
-  /** An error in the draft, as a sentence; absent: it can be saved. */
+  /** An error in the draft, as a sentence; absent: the draft can be saved. */
   readonly wrong?: string;
   /** The changed fields, in the form of the API; empty: nothing has changed. */
   readonly body: { readonly payload?: string; readonly headers?: Readonly<Record<string, string>> };
 }
 
-/**
- * Reads and checks a draft. If the original payload was compact JSON, the edited one is saved as compact
- * JSON, too.
- */
+/** If the original payload was compact JSON, the edited one is saved as compact JSON, too. */
 export function readDraft(event: ShownEvent, draft: EventDraft): ReadDraft {
   const base = textsOf(event);
   const wasJson = problemIn(event.payload.text) === undefined;

@@ -5,7 +5,6 @@ import { everything, type Lot } from './lot-url.ts';
 
 type Summary = AnswerOf<'GET /parked'>['items'][number];
 
-/** The list of single parked events, the latest first. */
 export function EventTable({
   lot,
   events,

@@ -14,7 +14,7 @@ import {
   withWords,
 } from './lot-url.ts';
 
-/** The controls for status, filters and grouping. Each of them is a query parameter of the URL. */
+/** Status, filters and grouping are query parameters of the URL. */
 export function FilterBar({
   lot,
   counts,
@@ -93,7 +93,7 @@ function shownValue(name: string, value: string): string {
 
 const addable = [...propertyWords, 'text', 'since'] as const;
 
-/** The form that adds a filter: a property, "is" or "is not", and a value. It suggests values that occur. */
+/** The form that adds a filter. It suggests values that occur. */
 function AddWord({ lot }: { readonly lot: Lot }) {
   const { url, route } = useLocation();
   const [name, setName] = useState<(typeof addable)[number]>('tenant');

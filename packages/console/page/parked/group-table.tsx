@@ -6,7 +6,6 @@ import { everything, type Lot, withFilter, wordOf } from './lot-url.ts';
 
 type Group = AnswerOf<'GET /parked/groups'>['items'][number];
 
-/** Groups of parked events, the largest first. */
 export function GroupTable({
   lot,
   groups,

@@ -4,7 +4,7 @@ import { applyEdits, createScanner, format, type ParseError, parse, printParseEr
 const endOfFile = 17;
 
 /**
- * Formats JSON with one line for each field. The text is not parsed, because parsing would round long
+ * Formats JSON with one line for each field. It does not parse the text, because that would round long
  * numbers.
  */
 export function pretty(text: string): string {
@@ -12,7 +12,6 @@ export function pretty(text: string): string {
   return applyEdits(text, format(text, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' }));
 }
 
-/** Removes the white space from JSON. */
 export function compact(text: string): string {
   const scanner = createScanner(text, true);
   let packed = '';
@@ -27,7 +26,6 @@ export interface JsonProblem {
   readonly column: number;
 }
 
-/** Returns the first syntax error of a JSON text, or `undefined` if there is none. */
 export function problemIn(text: string): JsonProblem | undefined {
   const errors: ParseError[] = [];
   parse(text, errors, { disallowComments: true, allowTrailingComma: false });

@@ -1,9 +1,9 @@
 import type { Question } from '../../src/api/routes.ts';
 
-/** The fields of a filter, as the API expects them in a query and in the body of an act. */
+/** The fields of a filter, as the API expects them. */
 export type FilterWords = Question<'POST /replays'>['body']['filter'];
 
-/** Filter fields that compare a property of events. With a minus before the name, a field excludes events. */
+/** Filter fields that compare a property of events. A minus before the name excludes events. */
 export const propertyWords = [
   'topic',
   'type',
@@ -27,10 +27,7 @@ export type Grouping = (typeof groupings)[number];
 /** If `picks` contains this value, all events that match the filter are selected. */
 export const everything = '*';
 
-/**
- * The state of the parking lot screen (the list of parked events). It is stored in the URL, so that a link
- * shows the same.
- */
+/** The state of the list of parked events. It is stored in the URL, so that a link shows the same. */
 export interface Lot {
   readonly filter: FilterWords;
   /** The fields of the filter one by one, without the status. */
@@ -40,7 +37,6 @@ export interface Lot {
   readonly view: 'groups' | 'events';
   readonly picks: readonly string[];
   readonly cursor: string | undefined;
-  /** The name of the open dialog. */
   readonly dialog: string | undefined;
 }
 
@@ -71,7 +67,7 @@ export function lotOf(url: string): Lot {
 
 type Words = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Returns the URL with some query parameters changed; `undefined` removes a parameter. */
+/** The value `undefined` removes a query parameter. */
 export function withWords(url: string, changes: Words): string {
   const place = new URL(url, location.origin);
   for (const [name, value] of Object.entries(changes)) {
@@ -81,21 +77,17 @@ export function withWords(url: string, changes: Words): string {
   return place.pathname + place.search;
 }
 
-/**
- * Returns the URL with another filter. It removes the selection and the page, because they belong to the old
- * filter.
- */
+/** Removes the selection and the page from the URL, because they belong to the old filter. */
 export function withFilter(url: string, changes: Words): string {
   return withWords(url, { ...changes, pick: undefined, cursor: undefined, do: undefined });
 }
 
-/** Returns the URL without one value of one query parameter. */
 export function withoutWord(url: string, name: string, value: string): string {
   const left = new URL(url, location.origin).searchParams.getAll(name).filter((each) => each !== value);
   return withFilter(url, { [name]: left });
 }
 
-/** The filter field that selects one group of a grouping. */
+/** The filter field that selects one group. */
 export function wordOf(by: Grouping): (typeof propertyWords)[number] {
   return by === 'error' ? 'group' : by;
 }

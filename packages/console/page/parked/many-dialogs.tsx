@@ -13,14 +13,14 @@ import { type ManyRoute, type Preview, usePreview } from './use-preview.ts';
 
 export interface ManyDialogProps {
   readonly filter: FilterWords;
-  /** A description of the selected events, such as "of PaymentRejected". */
+  /** The selected events in words, such as "of PaymentRejected". */
   readonly of: string;
   readonly close: () => void;
   /** Called when the operation has started. */
   readonly done: () => void;
 }
 
-/** The dialog to replay the selected events: first a few as a canary, then the rest at a limited rate. */
+/** Replays the selected events: first a few as a test (canary), then the rest at a limited rate. */
 export function ReplayDialog({ filter, of, close, done }: ManyDialogProps) {
   const [rate, setRate] = useState('50');
   const [canary, setCanary] = useState('5');
@@ -99,7 +99,7 @@ export function ReplayDialog({ filter, of, close, done }: ManyDialogProps) {
   );
 }
 
-/** The dialog to discard the selected events. They can be restored until their retention time is over. */
+/** Discarded events can be restored until their retention time is over. */
 export function DiscardDialog({ filter, of, close, done }: ManyDialogProps) {
   const { preview, error } = usePreview('POST /discards', { filter });
   return (
@@ -119,7 +119,6 @@ export function DiscardDialog({ filter, of, close, done }: ManyDialogProps) {
   );
 }
 
-/** The dialog to restore discarded events: they are parked again. */
 export function RestoreDialog({ filter, of, close, done }: ManyDialogProps) {
   const { preview, error } = usePreview('POST /restores', { filter });
   return (
@@ -142,7 +141,6 @@ const keepSpans: readonly (readonly [days: number, says: string])[] = [
   [365, 'a year'],
 ];
 
-/** The dialog to keep the selected events for a longer time. */
 export function KeepDialog({ filter, of, close, done }: ManyDialogProps) {
   const [days, setDays] = useState(30);
   const forMs = days * 864e5;

@@ -3,11 +3,10 @@ import { many } from '../format.ts';
 import { tell } from '../toast.tsx';
 
 const lookMs = 250;
-/** How long to wait for the end of an operation before giving up. */
 const endsWithinMs = 60_000;
 
 /**
- * Undoes a discard, a restore or a keep by its entry in the audit log. It waits until the operation has
+ * Undoes a discard, a restore or a keep through its audit entry. It first waits until the operation has
  * ended.
  */
 export async function undoOperation(id: string, what: string): Promise<void> {
@@ -23,7 +22,7 @@ export async function undoOperation(id: string, what: string): Promise<void> {
   }
 }
 
-/** Stops a replay. Events that it has not published yet stay parked. */
+/** Events that the replay has not published yet stay parked. */
 export async function stopReplay(id: string): Promise<void> {
   try {
     await ask('POST /replays/:id/stop', { path: { id }, body: { why: 'stopped right after its start' } });

@@ -9,10 +9,7 @@ const height = 46;
 const floor = 45;
 const fewest = 30;
 
-/**
- * A chart of when events were parked. A drag, two clicks, or Enter pressed twice select a time range for the
- * list.
- */
+/** A chart of when events were parked. A drag, two clicks, or Enter twice select a time range. */
 export function ParkHistogram({ histogram }: { readonly histogram: AnswerOf<'GET /parked/histogram'> }) {
   const { url, route } = useLocation();
   const [box, width] = useWidth();

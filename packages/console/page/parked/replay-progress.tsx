@@ -5,7 +5,7 @@ import { Glyph, type State, Tag } from '../parts/glyph.tsx';
 
 export type ShownOperation = AnswerOf<'GET /replays/:id'>['operation'];
 
-/** Returns the operation with newer counts, if the live stream has sent some since it was loaded. */
+/** The live stream may have sent newer counts since the operation was loaded. */
 export function withProgress(operation: ShownOperation): ShownOperation {
   const heard = progress.value[operation.id];
   if (!heard || operation.endedAt !== undefined) return operation;
@@ -16,14 +16,12 @@ export function withProgress(operation: ShownOperation): ShownOperation {
 }
 
 /**
- * How many events were selected for the operation. A stopped replay does not count events that it has not
- * published, so the expected number is used.
+ * A stopped replay does not count the events that it has not published. Then the preview's number is used.
  */
 function chosenCount({ stage, counts, expected = 0 }: ShownOperation): number {
   return stage === 'stopping' || stage === 'stopped' ? Math.max(counts.selected, expected) : counts.selected;
 }
 
-/** A tag with the current state or the result of an operation. */
 export function OperationTag({ operation }: { readonly operation: ShownOperation }) {
   const [state, says] = standing(operation);
   return <Tag state={state}>{says}</Tag>;
@@ -41,7 +39,6 @@ function standing({ stage, stopped, stoppedBy, counts }: ShownOperation): [State
 
 const order: readonly string[] = ['selecting', 'canary', 'releasing', 'tracking', 'done'];
 
-/** Shows the stages of a replay, with the current stage marked. */
 export function Stages({ operation }: { readonly operation: ShownOperation }) {
   const { stage, counts, canary = 0, rate = 0, stopped = '' } = operation;
   const isOver = stage === 'stopping' || stage === 'stopped';
@@ -94,7 +91,6 @@ export function Stages({ operation }: { readonly operation: ShownOperation }) {
   );
 }
 
-/** Shows how many events of a replay have succeeded, failed again, or are still waiting. */
 export function ReplayCounts({ operation }: { readonly operation: ShownOperation }) {
   const { counts, id, endedAt, leftMs, stopAbove, outstandingMax } = operation;
   const { released, succeeded, failedAgain } = counts;
@@ -176,7 +172,6 @@ function Count({
   );
 }
 
-/** Shows how many events a discard, restore, keep or undo has changed. */
 export function ChangeCounts({ operation }: { readonly operation: ShownOperation }) {
   return (
     <p>
@@ -186,10 +181,7 @@ export function ChangeCounts({ operation }: { readonly operation: ShownOperation
   );
 }
 
-/**
- * True if the operation stopped itself, for example because too many events failed again. A person should
- * look at it.
- */
+/** True if the operation stopped itself, for example because too many events failed again. */
 export function stoppedItself({ stopped, stoppedBy }: ShownOperation): boolean {
   return stopped !== undefined && stoppedBy === undefined;
 }

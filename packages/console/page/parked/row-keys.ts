@@ -1,9 +1,7 @@
 import type { RefObject } from 'preact';
 import { useKeys } from '../keys.ts';
 
-/**
- * Adds shortcuts to a list: `j` and `k` move the focus between rows, and `x` selects the row with the focus.
- */
+/** The keys `j` and `k` move the focus between rows, and `x` selects the row with the focus. */
 export function useRowKeys(
   box: RefObject<HTMLElement | null>,
   pick: (value: string) => void,

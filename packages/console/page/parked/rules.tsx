@@ -9,9 +9,7 @@ import type { FilterWords } from './lot-url.ts';
 
 type Rule = AnswerOf<'GET /rules'>['items'][number];
 
-/**
- * The dialog that lists the rules. A rule acts automatically on newly parked events that match its filter.
- */
+/** Lists the rules. A rule acts automatically on newly parked events that match its filter. */
 export function RulesDialog({
   rules,
   close,
@@ -105,7 +103,6 @@ const actions: readonly (readonly [Rule['action'], string])[] = [
   ['notify', 'tell somebody'],
 ];
 
-/** The dialog that creates a rule from the current filter. */
 export function MakeRuleDialog({
   filter,
   of,
@@ -121,8 +118,7 @@ export function MakeRuleDialog({
   const [action, setAction] = useState<Rule['action']>('notify');
   const [minutes, setMinutes] = useState('10');
   const [matches, setMatches] = useState<number>();
-  // A rule applies to events that are parked in the future, so the times, the status and the ids of the list
-  // are left out.
+  // A rule applies to events that are parked in the future. So leave out times, status and ids.
   const { from, to, status, id, ...words } = filter;
   const asked = JSON.stringify(words);
   useEffect(() => {

@@ -7,7 +7,6 @@ import { chosenFilter, everything, type Lot, withWords } from './lot-url.ts';
 import { DiscardDialog, KeepDialog, ReplayDialog, RestoreDialog } from './many-dialogs.tsx';
 import { MakeRuleDialog, RulesDialog } from './rules.tsx';
 
-/** The bar that shows what is selected, with buttons for acts on the selected events. */
 export function SelectionBar({
   lot,
   total,
@@ -92,7 +91,7 @@ export function SelectionBar({
   );
 }
 
-/** The open dialog for the selected events. Its name is in the URL. */
+/** The URL contains the name of the open dialog. */
 export function LotDialogs({
   lot,
   described,

@@ -13,10 +13,7 @@ const right = 40;
 const rowHeight = 60;
 const top = 18;
 
-/**
- * A chart of all attempts and waits of an event, to scale. Each run from a publish to its parking has its own
- * line.
- */
+/** A chart of all attempts and waits of an event, to scale. Each parking has its own line. */
 export function StoryChart({ runs }: { readonly runs: readonly Run[] }) {
   const [box, width] = useWidth(480);
   const told = runs.filter(({ story }) => story.length > 0);
@@ -105,7 +102,7 @@ function RunLine({
   );
 }
 
-/** The history of an event as a list in the order of time: attempts, and acts of people. */
+/** The history of an event: its attempts, and the acts of people. */
 export function StoryList({ event }: { readonly event: ShownEvent }) {
   return (
     <ol class="story">

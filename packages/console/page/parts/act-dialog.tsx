@@ -7,11 +7,9 @@ import { mayOperate, session } from '../session.ts';
 
 export interface ActDialogProps {
   readonly title: string;
-  /** A sentence that says what will happen. */
   readonly children: ComponentChildren;
   /** The label of the button, with the number of events: "Discard 4,790". */
   readonly verb: string;
-  /** The terminal command that does the same. */
   readonly command?: string | undefined;
   /** How many events are affected. Above 10,000, the user must type the number to confirm. */
   readonly count?: number | undefined;
@@ -20,10 +18,7 @@ export interface ActDialogProps {
   readonly defaultWhy?: string | undefined;
   /** False: the form is incomplete and cannot be sent. Default: true. */
   readonly canSend?: boolean | undefined;
-  /**
-   * Executes the act. If it rejects, nothing was changed: the dialog shows the error, and keeps the typed
-   * text.
-   */
+  /** If `act` rejects, nothing was changed. The dialog then shows the error and keeps the typed text. */
   act(why: string, key: string): Promise<void>;
   close(): void;
 }
@@ -31,8 +26,8 @@ export interface ActDialogProps {
 const typedAbove = 10_000;
 
 /**
- * The dialog that confirms an act. It shows what will happen and the same act as a terminal command, and asks
- * for the reason. The key `Enter` does not start the act.
+ * Confirms an act: shows what will happen and the same act as a terminal command, and asks for the reason.
+ * The key `Enter` does not start the act.
  */
 export function ActDialog(props: ActDialogProps) {
   const { title, children, verb, command, count = 0, isDestructive, act, close } = props;
@@ -142,7 +137,7 @@ export function blockedBecause(): string | undefined {
   return undefined;
 }
 
-/** A button for an act. If the user may not act, the button is still shown, and says why. */
+/** A button for an act. If the user may not act, it is still shown, and says why. */
 export function ActButton({
   children,
   onClick,
@@ -170,7 +165,6 @@ export function ActButton({
   );
 }
 
-/** Shows a terminal command with a button that copies it. */
 export function CommandLine({ command }: { readonly command: string }) {
   const [isCopied, setCopied] = useState(false);
   return (

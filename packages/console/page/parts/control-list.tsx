@@ -16,8 +16,7 @@ const verbs: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lists operators' controls, such as pauses: who set it, why, until when, and how many processes obey it.
- * Each control can be ended here.
+ * Lists controls (such as a pause that an operator set): who, why, until when, and how many processes obey.
  */
 export function ControlList({
   controls,
@@ -109,10 +108,7 @@ function EndControl({
   );
 }
 
-/**
- * The terminal command that ends a control. The id of a control consists of encoded parts, separated by
- * colons.
- */
+/** The terminal command that ends a control. The id of a control has encoded parts between colons. */
 function endCommand({ id, about }: Control): string {
   const [kind, , ...rest] = id.split(':').map(decodeURIComponent);
   const program = about.startsWith('assembly/') ? shellWord(about.slice('assembly/'.length)) : undefined;

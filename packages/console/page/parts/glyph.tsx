@@ -30,10 +30,7 @@ export function GlyphShapes() {
   );
 }
 
-/**
- * Shows a state as a shape. The label is read by screen readers. An empty label hides the shape from them,
- * because the word is shown beside it.
- */
+/** Screen readers read the label. Use an empty label if the word is shown beside the shape. */
 export function Glyph({ state, label = state }: { readonly state: State; readonly label?: string }) {
   const named =
     label === '' ? ({ 'aria-hidden': true } as const) : ({ role: 'img', 'aria-label': label } as const);
@@ -46,7 +43,6 @@ export function Glyph({ state, label = state }: { readonly state: State; readonl
   );
 }
 
-/** Shows a state as a shape and a word, on a background in its color. */
 export function Tag({ state, children }: { readonly state: State; readonly children: ComponentChildren }) {
   return (
     <span class={`state tag is-${state}`}>

@@ -7,7 +7,10 @@ const spans: readonly (readonly [flag: string, ms: number, says: string])[] = [
   ['', 0, 'until somebody ends it'],
 ];
 
-/** How long a control applies, as the value of the flag `--for`; empty: until an operator ends it. */
+/**
+ * How long a control (such as a pause) applies, as the value of the flag `--for`; empty: until an operator
+ * ends it.
+ */
 export type Lasting = string;
 export const usualLasting: Lasting = '15m';
 
@@ -33,13 +36,11 @@ export function LastingField({
   );
 }
 
-/** Returns the duration as a field of a request to the API. */
 export function lastingBody(lasting: Lasting): { forMs?: number } {
   const ms = spans.find(([flag]) => flag === lasting)?.[1] ?? 0;
   return ms > 0 ? { forMs: ms } : {};
 }
 
-/** Returns the duration as a flag of the terminal command. */
 export function lastingFlag(lasting: Lasting): string {
   return lasting === '' ? '' : ` --for ${lasting}`;
 }

@@ -1,10 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { Empty } from './quiet.tsx';
 
-/**
- * Replaces a screen whose option was not given to `openConsole`. It says what the screen would show, and how
- * to enable it.
- */
+/** Replaces a screen whose option was not given to `openConsole`. It says how to enable the screen. */
 export function PartMissing({
   title,
   part,

@@ -15,10 +15,7 @@ const right = 8;
 const top = 10;
 const bottom = 22;
 
-/**
- * A stacked chart of counts per second over time. It is drawn for the available width, and can be read as a
- * table.
- */
+/** A stacked chart of counts per second over time. People can also read it as a table. */
 export function StackedChart({
   now,
   stepMs,
@@ -147,7 +144,7 @@ export function StackedChart({
   );
 }
 
-/** Rounds up to the next 1, 2 or 5 times a power of ten. */
+/** Rounds up to 1, 2 or 5 times a power of ten. */
 export function niceCeiling(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value) ?? value;

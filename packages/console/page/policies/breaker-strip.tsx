@@ -11,10 +11,7 @@ const fills: Readonly<Record<string, string>> = {
   refused: 'f-refused',
 };
 
-/**
- * Shows the states of a circuit breaker over the last 15 minutes. States before the start of the console are
- * unknown.
- */
+/** The states of a circuit breaker over the last 15 minutes. Before the console started, they are unknown. */
 export function BreakerStrip({
   strip,
   now,

@@ -1,6 +1,5 @@
 import { useQuery } from '../use-query.ts';
 
-/** Explains what a policy does, in words or as its document. */
 export function Explanation({ text, document }: { readonly text: string; readonly document: unknown }) {
   const { query, href } = useQuery();
   const isDocument = query.as === 'document';
@@ -40,10 +39,10 @@ function Section({ title, lines }: { readonly title: string; readonly lines: rea
   );
 }
 
-/** The width of the first column of an explanation, which contains the names of the parts. */
+/** The width, in characters, of the column with the names of the parts. */
 const nameWidth = 17;
 
-/** Lists the parts of a policy, each with its sentence, and its settings below. */
+/** Lists the parts of a policy, each with its sentence and its settings. */
 function Rings({ lines }: { readonly lines: readonly string[] }) {
   const rings: { name: string; says: string; settings: string }[] = [];
   for (const line of lines) {
@@ -74,7 +73,7 @@ function Ring({ name, says, settings }: Readonly<Record<'name' | 'says' | 'setti
   );
 }
 
-/** Splits an explanation into sections. A section begins with a line that is not indented. */
+/** A section begins with a line that is not indented. */
 function sectionsOf(text: string): { readonly title: string; readonly lines: readonly string[] }[] {
   const sections: { title: string; lines: string[] }[] = [];
   for (const line of text.split('\n').slice(1)) {

@@ -46,10 +46,7 @@ const modes: Readonly<Record<string, Choice>> = {
 const choices = { force: forces, retries: switches, mode: modes };
 const titles = { force: 'Force breakers of', retries: 'Retries of', mode: 'Mode of' };
 
-/**
- * The dialog that sets a control of a policy in all processes, for example to keep a circuit breaker open for
- * some time.
- */
+/** Sets a control of a policy in all processes, for example to keep a circuit breaker open for some time. */
 export function PolicyActDialog({ act, policy, target, to: asked, again, close }: Props) {
   const options = choices[act];
   const [to, setTo] = useState(
@@ -116,7 +113,7 @@ const verbs = {
   mode: (says: string) => `Set to ${says}`,
 };
 
-/** Sends the request. Returns the id of the control, or `undefined` if the control was removed. */
+/** Returns the id of the control, or `undefined` if the control was removed. */
 async function steer(
   act: Props['act'],
   policy: string,

@@ -4,7 +4,6 @@ import type { State } from '../parts/glyph.tsx';
 export type PolicyState = AnswerOf<'GET /policies'>['items'][number];
 export type Target = PolicyState['targets'][number];
 
-/** The shape and the word with which a state of a circuit breaker is shown. */
 export function breakerLook(breaker: string): { readonly state: State; readonly says: string } {
   if (breaker === 'open') return { state: 'refused', says: 'open' };
   if (breaker === 'half_open' || breaker === 'half-open') return { state: 'retrying', says: 'half-open' };
@@ -22,7 +21,6 @@ export function breakersWord({ targets }: PolicyState): { readonly state: State;
   return { state: 'ok', says: 'closed' };
 }
 
-/** Says whether the policy is enforced or only observes, and whether its retries are switched off. */
 export function modeWord({ enforcedShare, killSwitch }: PolicyState): string {
   const retries = killSwitch ? ' · retries off' : '';
   if (enforcedShare === 1) return `enforce${retries}`;
@@ -35,7 +33,6 @@ export function successAfterRetry({ counters }: PolicyState): number {
   return operations > 0 ? Number(counters.succeededAfterRetry ?? 0) / operations : 0;
 }
 
-/** Why a circuit breaker opened, in words. */
 const reasons: Readonly<Record<string, string>> = {
   failure_ratio: 'too large a share of calls failed',
   consecutive: 'too many calls failed in a row',

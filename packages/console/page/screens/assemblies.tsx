@@ -16,10 +16,7 @@ import { useQuery } from '../use-query.ts';
 type AssembliesAnswer = AnswerOf<'GET /assemblies'>;
 const states = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
 
-/**
- * The screen with all assemblies (durable workflows): by program, by the error that parked them, and as a
- * list.
- */
+/** All assemblies (work of several steps): by program, by error, and as a list. */
 export function Assemblies() {
   return session.value?.parts.assemblies === false ? (
     <PartMissing title="Assemblies" part="assemblies" code="assemblies: assemblies({ engine, programs: [] })">
@@ -206,7 +203,7 @@ function Programs({
   );
 }
 
-/** Parked assemblies, grouped by errors that have the same cause. */
+/** Parked assemblies (set aside for a person), grouped by errors that have the same cause. */
 function Groups({ answer: { groups } }: { readonly answer: AssembliesAnswer }) {
   return (
     <div class="sheet scroll">

@@ -13,10 +13,7 @@ import { useQuery } from '../use-query.ts';
 
 type AssemblyAnswer = AnswerOf<'GET /assemblies/:id'>;
 
-/**
- * The screen of one assembly: its steps over time, the time left until it expires, and what the customer
- * sees.
- */
+/** One assembly (work of several steps): its steps over time, the time left, and what the customer sees. */
 export function Assembly({ id = '' }: { readonly id?: string }) {
   const asked = useAnswer('GET /assemblies/:id', { path: { id } }, 2000);
   const { query, go, replace } = useQuery();
@@ -95,9 +92,7 @@ export function Assembly({ id = '' }: { readonly id?: string }) {
   );
 }
 
-/**
- * The time of the end of an assembly, or of its last step if it is parked; `undefined`: it is not at rest.
- */
+/** When the assembly ended, or was parked (set aside for a person); `undefined`: it still runs. */
 function restsAt({ assembly, steps }: AssemblyAnswer): number | undefined {
   return assembly.state === 'parked' ? Math.max(...steps.map(({ at }) => at)) : assembly.endedAt;
 }

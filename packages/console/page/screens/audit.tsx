@@ -12,7 +12,7 @@ import { useQuery } from '../use-query.ts';
 type Entry = AnswerOf<'GET /audit'>['items'][number];
 const filters = ['who', 'what', 'of'] as const;
 
-/** The screen of the audit log: who did what, and why. Some acts can be undone from here. */
+/** The audit log: who did what, and why. Some acts can be undone from here. */
 export function Audit() {
   const { query, href, go, replace } = useQuery();
   const { who, what, of, from, to, cursor } = query;

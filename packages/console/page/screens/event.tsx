@@ -29,7 +29,6 @@ const states: Readonly<Record<ShownEvent['status'], State>> = {
   discarded: 'over',
 };
 
-/** The screen of one parked event: its history, its content, and buttons for acts. */
 export function Event() {
   const { url, route } = useLocation();
   const { params } = useRoute();
@@ -39,7 +38,7 @@ export function Event() {
   const [uncovered, setUncovered] = useState<ShownEvent>();
   const asked = useAnswer('GET /parked/:id', { path: { id } }, isEdited ? 0 : refreshMs);
   const given = asked.answer?.event;
-  // Redacted values that the user has uncovered stay visible until the event changes.
+  // Hidden values that the user has uncovered stay visible until the event changes.
   const event =
     uncovered?.id === id && uncovered.version === given?.version
       ? { ...given, ...uncoveredParts(uncovered) }
@@ -243,7 +242,7 @@ function eventUrl(id: string): string {
   return `/parked/${encodeURIComponent(id)}`;
 }
 
-/** Returns the ids of the next newer and the next older event of the same group. */
+/** The next newer and the next older event of the same group. */
 function useNeighbours({ id, parkedAt }: ShownEvent, group: string) {
   const near = useAnswer('GET /parked', { query: { group, limit: neighboursMax } });
   const items = near.answer?.items ?? [];

@@ -7,7 +7,7 @@ import { Empty, Trouble } from '../parts/quiet.tsx';
 import { shellWord } from '../shell-word.ts';
 import { useAnswer } from '../use-answer.ts';
 
-/** The screen of one gateway request: each attempt, its result, and the decision that followed. */
+/** One gateway request: each attempt, its result, and the decision that followed. */
 export function GatewayRequest({ id = '' }: { readonly id?: string }) {
   const asked = useAnswer('GET /gateway/requests/:id', { path: { id } });
   const story = asked.answer as unknown as RequestStory | undefined;

@@ -19,7 +19,6 @@ import { session } from '../session.ts';
 import { useAnswer } from '../use-answer.ts';
 import { useQuery } from '../use-query.ts';
 
-/** The screen of the gateway: its upstreams, its active configuration file, and why requests were retried. */
 export function Gateway() {
   return session.value?.parts.gateway === false ? (
     <PartMissing title="Gateway" part="a gateway" code="gateway: { ask }">
@@ -209,7 +208,7 @@ function InstanceRow({
   );
 }
 
-/** The form that opens a request by the id in its response. */
+/** The user enters the id that a response of the gateway contained. */
 function Why() {
   return (
     <div class="sheet">
@@ -352,7 +351,7 @@ function FileInForce({
   );
 }
 
-/** Lists the latest requests that failed or needed more than one attempt. */
+/** The latest requests that failed or needed more than one attempt. */
 function Stories() {
   const asked = useAnswer('GET /gateway/requests', {}, 3000);
   const all = (asked.answer?.stories ?? []) as unknown as readonly RequestStory[];

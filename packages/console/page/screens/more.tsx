@@ -2,7 +2,7 @@ import { Icon, onPhones, places } from '../frame/places.tsx';
 import { switchTheme } from '../frame/top-bar.tsx';
 import { signOut } from '../session.ts';
 
-/** Lists the screens that have no tab at the bottom on phones. */
+/** The screens that have no tab at the bottom on phones. */
 export function More() {
   return (
     <section class="view" aria-labelledby="more-title">

@@ -169,7 +169,7 @@ const sliceLooks: Readonly<
   refused: { fill: 'f-refused', state: 'refused', says: 'refused' },
 };
 
-/** Two bars: all work, and below it, magnified, the work that did not succeed at the first attempt. */
+/** One bar for all work. Below it, magnified, the work that did not succeed at the first attempt. */
 function Lens({ seen: { lens, since, now } }: { readonly seen: OverviewAnswer }) {
   const { total, slices } = lens;
   const rest = slices.filter(({ name }) => name !== 'okAtOnce');

@@ -25,15 +25,14 @@ import { useAnswer } from '../use-answer.ts';
 const refreshMs = 5000;
 const pageSize = 50;
 
-/** The screen of parked events, grouped by error. Events can be replayed, discarded or kept longer. */
+/** Parked events, grouped by error. They can be replayed, discarded or kept longer. */
 export function ParkingLot() {
   const { url, route } = useLocation();
   const lot = lotOf(url);
   const { filter, view, by, cursor, picks } = lot;
   const list = useRef<HTMLDivElement>(null);
   const [isOver, setOver] = useState(false);
-  // Do not refresh the list while the pointer is over it, rows are selected or a dialog is open: rows must
-  // not move then.
+  // Do not refresh the list while the user works in it, because rows must not move then.
   const everyMs = isOver || picks.length > 0 || lot.dialog !== undefined ? 0 : refreshMs;
   const page = { limit: pageSize, ...(cursor !== undefined && { cursor }) };
   const groups = useAnswer(
@@ -214,7 +213,6 @@ function summary({ by, status }: Lot, total: number | undefined, items: readonly
   return `${share} of them are one error, ${first.reason}${began}${goesOn}.`;
 }
 
-/** Describes the selected events in words. */
 function describe({ picks, view, by, words }: Lot, items: readonly Group[]): string {
   const only = picks.length === 1 ? picks[0]! : undefined;
   if (only === everything) return words.length > 0 ? 'that match the filter' : 'of the whole parking lot';
@@ -225,7 +223,7 @@ function describe({ picks, view, by, words }: Lot, items: readonly Group[]): str
   return picks.length > 0 ? `of ${picks.length} groups` : 'this list';
 }
 
-/** How many events the list contains, in total; `undefined`: unknown. */
+/** The total number of events in the list; `undefined`: unknown. */
 function listedCount({ view, cursor }: Lot, groups: readonly Group[] | undefined, count: number | undefined) {
   if (cursor !== undefined) return undefined;
   if (view === 'events') return count;
@@ -233,7 +231,7 @@ function listedCount({ view, cursor }: Lot, groups: readonly Group[] | undefined
   return groups.reduce((sum, each) => sum + each.count, 0);
 }
 
-/** Offers other meanings of a search text: it may be an id or a tenant. */
+/** A search text may also be an id or a tenant. */
 function OtherMeanings({ text }: { readonly text: string }) {
   const { url } = useLocation();
   const isWord = !/\s/.test(text);

@@ -4,10 +4,7 @@ import { Empty, Trouble } from '../parts/quiet.tsx';
 import { breakersWord, modeWord, type PolicyState, successAfterRetry } from '../policies/policy-state.ts';
 import { useAnswer } from '../use-answer.ts';
 
-/**
- * The screen with the policies of all processes: which refuse calls, which hide failures by retries, and how
- * much load they add.
- */
+/** The policies of all processes: which refuse calls, and how much load their retries add. */
 export function Policies() {
   const asked = useAnswer('GET /policies', {}, 2000);
   const policies = asked.answer?.items;

@@ -22,7 +22,6 @@ import { useQuery } from '../use-query.ts';
 
 type PolicyAnswer = AnswerOf<'GET /policies/:policy'>;
 
-/** The screen of one policy: its circuit breakers over time, its explanation, and its controls. */
 export function Policy({ policy: name = '' }: { readonly policy?: string }) {
   const asked = useAnswer('GET /policies/:policy', { path: { policy: name } }, 2000);
   const { query, go, replace } = useQuery();
@@ -140,10 +139,7 @@ function Figures({ policy }: { readonly policy: PolicyState }) {
   );
 }
 
-/**
- * One target of the policy in one process: its circuit breaker over time, the breaker's window, and the retry
- * budget.
- */
+/** One target of the policy in one process. */
 function TargetSheet({ target, now }: { readonly target: Target; readonly now: number }) {
   const { go } = useQuery();
   const { breaker, breakerBecause, breakerForMs, admitsInMs, forced, window, tokens, tokensMax, strip } =
@@ -246,10 +242,7 @@ function budgetWords(tokens: number, tokensMax: number | undefined): string {
   return tokens < 1 ? `${left}: it waits for successes to pay for the next` : left;
 }
 
-/**
- * Explains the policy document. Only policies of this process have one here; reports of other processes do
- * not contain it.
- */
+/** Only policies of this process have a document. Reports of other processes do not contain it. */
 function Meaning({
   answer: { policy, explanation, delays, lint, document },
 }: {
@@ -305,8 +298,8 @@ function Meaning({
 }
 
 /**
- * Shows why operations were not retried, and what the policy would have done in the share that it only
- * observes.
+ * `stops` counts why operations were not retried. `would` counts what the policy would have done where it
+ * only observes.
  */
 function Counts({ policy: { counters } }: { readonly policy: PolicyState }) {
   const stops = Object.entries((counters.stops as Record<string, number> | undefined) ?? {});

@@ -26,7 +26,8 @@ const runningMs = 1000;
 const overMs = 10_000;
 
 /**
- * The screen of one operation: its progress, the events that failed again, and buttons to slow or stop it.
+ * One operation (such as a replay): its progress, the events that failed again, and buttons to slow or stop
+ * it.
  */
 export function Replay() {
   const { url, route, query } = useLocation();

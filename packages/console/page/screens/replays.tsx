@@ -15,7 +15,6 @@ import { useAnswer } from '../use-answer.ts';
 
 const refreshMs = 2000;
 
-/** The screen with all replays, running and ended. */
 export function Replays() {
   const { url, query } = useLocation();
   const isAll = query.kind === 'all';

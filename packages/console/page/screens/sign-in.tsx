@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { pendingToken, signIn } from '../session.ts';
 
-/** The sign-in form. It asks for a name, and for the token if the link did not contain it. */
+/** Asks for a name, and for the token if the link did not contain it. */
 export function SignIn() {
   const [error, setError] = useState('');
   const hasToken = pendingToken !== undefined;

@@ -19,10 +19,7 @@ const example = `policies:
     attempts: 4
 `;
 
-/**
- * The screen that tests a policy in a simulated outage (a storm). It runs the production code in virtual
- * time.
- */
+/** Tests a policy in a simulated outage (a storm). It runs the production code in virtual time. */
 export function Simulator({ run }: { readonly run?: string }) {
   return session.value?.parts.simulator === false ? (
     <PartMissing title="Simulator" part="a simulator" code="simulator: stormRunner()">
@@ -112,10 +109,7 @@ interface ProposalProps {
   readonly again: () => void;
 }
 
-/**
- * The form with the scenario and the policy document. `?policy=name` starts with the document of a live
- * policy.
- */
+/** `?policy=name` starts with the document of a live policy. */
 function Proposal({ scenarios, run, again }: ProposalProps) {
   const { route } = useLocation();
   const { query, replace } = useQuery();

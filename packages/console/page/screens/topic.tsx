@@ -10,7 +10,6 @@ import { WaitingList } from '../topics/waiting-list.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { useQuery } from '../use-query.ts';
 
-/** The screen of one topic: its waiting events, its consumers, and buttons for acts. */
 export function Topic({ topic: name = '' }: { readonly topic?: string }) {
   const asked = useAnswer('GET /topics/:topic', { path: { topic: name } }, 2000);
   const due = useAnswer('GET /topics/:topic/due', { path: { topic: name } }, 4000);
@@ -101,8 +100,8 @@ function summary({ counts, oldestReadyMs, nextDueInMs }: TopicState): string {
 }
 
 /**
- * Shown while all circuit breakers of a dependency are open. Then consumers take no events, so that events
- * wait in the topic and are not parked.
+ * Shown while the circuit breakers of a dependency are open. Consumers take no events then: these wait and
+ * are not parked.
  */
 function Brake({ topic: { waitsFor, counts } }: { readonly topic: TopicState }) {
   if (waitsFor.length === 0) return null;
@@ -165,7 +164,6 @@ function Figures({ topic: { topic, counts, parked } }: { readonly topic: TopicSt
   );
 }
 
-/** The status words that consumers report, and how they are shown. */
 const statuses: Readonly<Record<string, readonly [state: State, says: string]>> = {
   running: ['ok', 'running'],
   dependency_down: ['refused', 'braked'],

@@ -6,7 +6,6 @@ import { Empty, Trouble } from '../parts/quiet.tsx';
 import { doesFlow, obstacle, type TopicState, topicWord } from '../topics/topic-state.ts';
 import { useAnswer } from '../use-answer.ts';
 
-/** The states of events in the order of the columns, each with its heading. */
 const columns = [
   ['ready', 'ready'],
   ['delayed', 'delayed'],
@@ -16,7 +15,7 @@ const columns = [
   ['suspect', 'suspect'],
 ] as const;
 
-/** The screen with all topics: how many events wait in each, and what stops them. */
+/** All topics: how many events wait in each, and what stops them. */
 export function Topics() {
   const asked = useAnswer('GET /topics', {}, 2000);
   const topics = asked.answer?.items;
@@ -140,7 +139,7 @@ function TopicRow({ topic }: { readonly topic: TopicState }) {
   );
 }
 
-/** Lists the processes that report to this store, and the topics that each consumes. */
+/** Only processes that report to this store are listed. */
 function Processes() {
   const asked = useAnswer('GET /processes', {}, 4000);
   const consumers = useAnswer('GET /consumers', {}, 4000).answer?.items ?? [];

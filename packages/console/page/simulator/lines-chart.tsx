@@ -13,9 +13,7 @@ const right = 8;
 const top = 8;
 const bottom = 20;
 
-/**
- * A chart of one figure for several policies over the time of a simulation. The lines differ by their dashes.
- */
+/** One figure for several policies over the simulated time. The lines differ by their dashes. */
 export function LinesChart({ title, lines }: { readonly title: string; readonly lines: readonly Line[] }) {
   const [box, width] = useWidth();
   const most = niceCeiling(Math.max(1, ...lines.flatMap(({ points }) => points)));

@@ -7,7 +7,6 @@ import { LinesChart } from './lines-chart.tsx';
 export type SimulatorRun = AnswerOf<'GET /simulator/runs/:id'>['run'];
 type Row = NonNullable<SimulatorRun['rows']>[number];
 
-/** Shows the result of each policy in the simulated outage. */
 export function RunResults({ run, rows }: { readonly run: SimulatorRun; readonly rows: readonly Row[] }) {
   return (
     <>

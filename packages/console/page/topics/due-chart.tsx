@@ -5,9 +5,7 @@ const height = 126;
 const floor = 104;
 const tallest = 84;
 
-/**
- * A chart of when events are due. The scale is logarithmic, so that two events are visible beside a thousand.
- */
+/** A chart of when events are due. Its scale is logarithmic: two events are visible beside a thousand. */
 export function DueChart({
   bounds,
   counts,

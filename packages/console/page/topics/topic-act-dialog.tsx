@@ -24,8 +24,8 @@ export const topicActs = ['pause', 'quarantine', 'reroute', 'concurrency', 'skip
 export type TopicActName = (typeof topicActs)[number];
 
 /**
- * The dialog that sets a control of a topic. The topic `assembly/<program>` stands for a program of
- * assemblies.
+ * Sets a control of a topic. The topic `assembly/<program>` stands for a program of assemblies (work of
+ * several steps).
  */
 export function TopicActDialog({
   name,
@@ -206,7 +206,7 @@ const acts: Readonly<
   },
 };
 
-/** Returns the terminal command for a topic. Programs of assemblies have other commands than topics. */
+/** Programs of assemblies have other terminal commands than topics. */
 function commandOf(topic: string, verb: string): { readonly verb: string; readonly name: string } {
   return topic.startsWith('assembly/')
     ? { verb: `assembly ${verb}`, name: topic.slice('assembly/'.length) }

@@ -20,12 +20,12 @@ export function topicWord(topic: TopicState): { readonly state: State; readonly 
   return { state: 'ok', says: 'running' };
 }
 
-/** True if events of the topic are being handled, although some tenants or keys may be in quarantine. */
+/** True if events of the topic are being handled. Some tenants or keys may still be held back. */
 export function doesFlow(topic: TopicState): boolean {
   return !['paused', 'braked', 'nobody consumes'].includes(topicWord(topic).says);
 }
 
-/** What stops the events of a topic, as a clause of a sentence; `undefined`: nothing. */
+/** What stops the events of a topic, as part of a sentence; `undefined`: nothing. */
 export function obstacle(topic: TopicState): string | undefined {
   const { says } = topicWord(topic);
   if (says === 'running' || says === 'no consumer') return undefined;

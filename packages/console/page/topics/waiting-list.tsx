@@ -32,10 +32,7 @@ const looks: Readonly<Record<string, State>> = {
   blocking: 'parked',
 };
 
-/**
- * Lists the unfinished events of a topic by state, in the order of due times, with buttons for the selected
- * events.
- */
+/** The unfinished events of a topic, in the order of their due times. */
 export function WaitingList({ topic }: { readonly topic: string }) {
   const { query, href, go, replace } = useQuery();
   const { state, key, tenant, cursor } = query;

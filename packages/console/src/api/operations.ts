@@ -12,13 +12,11 @@ export const operation = z.object({
   why: z.string(),
   startedAt: z.number(),
   endedAt: z.number().optional(),
-  /** Why the operation was stopped before its end. */
   stopped: z.string().optional(),
   /** Who stopped the operation; absent: it stopped itself, or was not stopped. */
   stoppedBy: z.string().optional(),
   /** The filter of the operation as text, such as `topic=orders group=4f1d9ac0`. */
   filter: z.string(),
-  /** The terminal command that does the same. */
   command: z.string(),
   counts: z.object({
     selected: z.number(),
@@ -31,19 +29,18 @@ export const operation = z.object({
   expected: z.number().optional(),
   rate: z.number().optional(),
   canary: z.number().optional(),
-  /** The operation stops itself when more than this share of the latest events fails again, from 0 to 1. */
+  /** The operation stops itself when a larger share of its latest events fails again. From 0 to 1. */
   stopAbove: z.number().optional(),
   outstandingMax: z.number().optional(),
   to: z.string().optional(),
-  /** The estimated time until the end, at the current rate. */
+  /** The estimated time until the end, in ms. */
   leftMs: z.number().optional(),
-  /** Until when the operation can be undone; absent: it cannot be undone. */
+  /** The operation can be undone until this time (epoch ms); absent: it cannot be undone. */
   undoUntil: z.number().optional(),
 });
 
 /**
- * A check before an act, for example whether consumers run. `bad` is only a warning: the act is still
- * allowed.
+ * A check before an act, for example whether consumers run. `bad` is a warning; it does not prevent the act.
  */
 export const check = z.object({
   name: z.string(),
@@ -51,10 +48,7 @@ export const check = z.object({
   says: z.string(),
 });
 
-/**
- * What an act would do. The act is sent with the same `asOf`, so that events that are parked later are not
- * included.
- */
+/** What an act would do. The act sends the same `asOf`. So it leaves out events that are parked later. */
 const preview = z.object({
   count: z.number(),
   asOf: z.number(),
@@ -66,9 +60,10 @@ const preview = z.object({
 
 const selection = {
   filter,
-  /** The time of the preview that the user has seen. Events that were parked later are not included. */
+  /**
+   * The time of the preview that the user has seen (epoch ms). Events that were parked later are left out.
+   */
   asOf: z.number().optional(),
-  /** How many events the preview showed to the user. */
   expected: z.number().int().min(0).optional(),
 };
 

@@ -3,17 +3,16 @@ import { listOf, pageQuery, route, why } from './route.ts';
 
 const windows = ['15m', '1h', '24h'] as const;
 
-/** A problem that needs the attention of an operator. */
+/** A problem that needs a person. */
 export const need = z.object({
   kind: z.string(),
   state: z.enum(['ok', 'waiting', 'retrying', 'parked', 'refused']),
   title: z.string(),
-  /** One sentence with the measured number and the threshold. */
+  /** One sentence with the measured number and its limit. */
   says: z.string(),
-  /** The screen with more details, such as `/parked?group=4f1d`. */
+  /** For example `/parked?group=4f1d`. */
   link: z.string(),
   button: z.string(),
-  /** The terminal command that shows more details. */
   command: z.string(),
 });
 
@@ -23,11 +22,11 @@ const figure = z.object({
   of: z.number().optional(),
   says: z.string(),
   link: z.string(),
-  /** The values over the time window, the oldest first; null: unknown at that time. */
+  /** The oldest value is first; null: unknown at that time. */
   points: z.array(z.number().nullable()),
 });
 
-/** The results of all work in the time window. Each call or event is counted once. */
+/** The results of all work in the time window. Each call or event counts once. */
 const lens = z.object({
   total: z.number(),
   slices: z.array(
@@ -42,12 +41,11 @@ const lens = z.object({
 
 export const overview = z.object({
   now: z.number(),
-  /** When this console started to observe the store. Figures before that time are unknown. */
+  /** When this console started to observe the store (epoch ms). Figures before that time are unknown. */
   since: z.number(),
   headline: z.string(),
   summary: z.string(),
   needs: z.array(need),
-  /** Sentences about checks with a good result. */
   good: z.array(z.string()),
   figures: z.array(figure),
   lens,
@@ -71,7 +69,7 @@ const auditEntry = z.object({
 
 const session = z.object({ who: z.string(), role: z.enum(['view', 'operate']), endsAt: z.number() });
 
-/** Which optional parts this console was started with. A screen without its part says how to enable it. */
+/** The optional parts that this console was started with. A screen without its part says how to enable it. */
 const parts = z.object({
   assemblies: z.boolean(),
   gateway: z.boolean(),

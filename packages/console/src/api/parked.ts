@@ -11,7 +11,7 @@ const properties = {
   tenant: texts.optional(),
   reason: texts.optional(),
   stop: texts.optional(),
-  /** A fingerprint: it selects all parked events with the same error. */
+  /** A fingerprint: all parked events with the same error have the same one. */
   group: texts.optional(),
   consumer: texts.optional(),
   /** A header as `name:value`. The first colon ends the name. */
@@ -22,7 +22,7 @@ const excluded = Object.fromEntries(
   Object.entries(properties).map(([name, value]) => [`-${name}`, value]),
 ) as { [Name in keyof typeof properties as `-${Name}`]: (typeof properties)[Name] };
 
-/** The fields of a filter, in a query and in the body of an act. A minus before the name means "not". */
+/** The fields of a filter. A minus before the name means "not". */
 const filterWords = {
   ...properties,
   ...excluded,
@@ -32,9 +32,9 @@ const filterWords = {
     .transform((value) => (Array.isArray(value) ? value : [value]))
     .optional(),
   replayedBy: z.string().optional(),
-  /** Selects events that were parked at this time or later, epoch ms by the store's clock. */
+  /** Selects events that were parked at this time or later (epoch ms of the store's clock). */
   from: z.coerce.number().optional(),
-  /** Selects events that were parked before this time. */
+  /** Selects events that were parked before this time (epoch ms of the store's clock). */
   to: z.coerce.number().optional(),
   text: z.string().max(200).optional(),
 };
@@ -89,10 +89,7 @@ const parkedSummary = z.object({
   edited: z.boolean(),
 });
 
-/**
- * A payload as it is shown: text unchanged, bytes as base64. Of a payload above 256 KiB, only the beginning
- * is included.
- */
+/** A payload as it is shown: text unchanged, bytes as base64. Above 256 KiB, only its beginning. */
 export const shownPayload = z.object({
   encoding: z.enum(['utf8', 'base64']),
   text: z.string(),
@@ -106,7 +103,7 @@ const parking = z.object({
   reason: z.string(),
   message: z.string(),
   stop: z.string(),
-  /** What `stop` means, in a sentence; absent if the handler has chosen its own word for `stop`. */
+  /** What `stop` means, in a sentence; absent if the handler chose its own word for `stop`. */
   stopSays: z.string().optional(),
   finalAttempt: z.number(),
   consumer: z.string().optional(),
@@ -136,7 +133,7 @@ export const parkedEvent = z.object({
   version: z.number(),
   headers: z.record(z.string(), z.string()),
   payload: shownPayload,
-  /** Names of fields whose values are redacted. Users with the role `operate` can uncover them. */
+  /** Names of fields whose values are hidden. Users with the role `operate` can show them. */
   covered: z.array(z.string()),
   original: z.object({ payload: shownPayload, headers: z.record(z.string(), z.string()) }).optional(),
   /** Each time that the event was parked, the earliest first. The last one is the current one. */
@@ -145,17 +142,17 @@ export const parkedEvent = z.object({
   discarded: z.object({ who: z.string(), why: z.string(), at: z.number() }).optional(),
   /** How many later events of the same key wait for this event. */
   behind: z.number().optional(),
-  /** The acts of people on this event, the latest first. */
+  /** The latest act is first. */
   acts: z.array(
     z.object({ id: z.string(), at: z.number(), who: z.string(), why: z.string(), what: z.string() }),
   ),
 });
 
 export const parkedGroup = z.object({
-  /** The value of the property by which events are grouped; absent: these events have no value. */
+  /** The value that all events of the group share; absent: these events have no such property. */
   value: z.string().optional(),
   count: z.number(),
-  /** The reason of the latest event, only for groups by error. */
+  /** Only for groups by error: the reason of the latest event. */
   reason: z.string().optional(),
   message: z.string().optional(),
   firstAt: z.number().optional(),
@@ -163,7 +160,7 @@ export const parkedGroup = z.object({
   topics: z.array(z.string()).optional(),
   /** How many events of the group were parked in the last 5 minutes. */
   recent: z.number().optional(),
-  /** Why the latest event of the group was parked, and for how many more ms it is kept (`removedInMs`). */
+  /** `stop` and `removedInMs` are those of the latest event. The store removes it after `removedInMs`. */
   stop: z.string().optional(),
   removedInMs: z.number().optional(),
 });
@@ -171,15 +168,15 @@ export const parkedGroup = z.object({
 const edit = z
   .object({
     payload: z.string().optional(),
-    /** `base64`: the payload is binary, encoded as base64. */
+    /** `base64` is for binary payloads. */
     encoding: z.enum(['utf8', 'base64']).default('utf8'),
-    /** True: the payload may be a text that is not JSON, although the payload before is JSON. */
+    /** True: a payload that was JSON may become a text that is not JSON. */
     asText: z.boolean().default(false),
     headers: z.record(z.string(), z.string()).optional(),
     /** New values by path, such as `payload.lines.0.price`. */
     set: z.record(z.string(), z.unknown()).optional(),
     why: why.optional(),
-    /** The version of the event that the user has edited. The header `If-Match` can be used instead. */
+    /** The version of the event that the user has edited. The header `If-Match` can say it instead. */
     version: z.number().int().optional(),
     dry: z.boolean().default(false),
   })

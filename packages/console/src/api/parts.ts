@@ -18,7 +18,6 @@ const assemblySummary = z.object({
   expiresAt: z.number().optional(),
   endedAt: z.number().optional(),
   dueAt: z.number().optional(),
-  /** Why the assembly is parked or stopped. */
   says: z.string().optional(),
 });
 
@@ -80,7 +79,7 @@ export const assemblyRoutes = {
       assembly: assemblySummary,
       input: z.string(),
       result: z.string().optional(),
-      /** The status text that is shown to the customer. */
+      /** The status text that the customer sees. */
       customer: z.string(),
       steps: z.array(assemblyStep),
       signals: z.array(z.object({ number: z.number(), name: z.string(), at: z.number() })),
@@ -180,7 +179,6 @@ export const simulatorRun = z.object({
   startedAt: z.number(),
   endedAt: z.number().optional(),
   error: z.string().optional(),
-  /** One row for each policy that was simulated. */
   rows: z
     .array(
       z.object({

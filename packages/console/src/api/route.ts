@@ -1,14 +1,12 @@
 import { z } from 'zod';
 
 /**
- * Who may call a route. `none`: everybody. `view`: users who are signed in. `operate`: users who may change
- * things.
+ * Who may call a route. `none`: everybody. `view`: signed-in users. `operate`: users who may change things.
  */
 export type Role = 'none' | 'view' | 'operate';
 
 /**
- * One route of the API. Its schemas check requests, give the page its types, and generate the OpenAPI
- * document. Routes that change something have the role `operate`.
+ * One route of the API. Its schemas check requests, give the page its types, and make the OpenAPI document.
  */
 export interface Route<
   Path extends z.ZodObject = z.ZodObject,
@@ -21,13 +19,10 @@ export interface Route<
   /** The parts of the path that begin with a colon. */
   readonly path: Path;
   readonly query: Query;
-  /** The body of the request, as JSON. */
   readonly body: Body;
-  /** The body of a successful response, as JSON. */
   readonly answer: Answer;
-  /** The HTTP status of a successful response. */
   readonly status: 200 | 202;
-  /** The kind of response: JSON, a stream of server-sent events, or a file. */
+  /** `events` is a stream of server-sent events. */
   readonly kind: 'json' | 'events' | 'file';
 }
 
@@ -49,7 +44,6 @@ interface Given<
   readonly kind?: 'json' | 'events' | 'file';
 }
 
-/** Defines a route. Its role is `view` if no other role is given. */
 export function route<
   Path extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -78,22 +72,19 @@ export const pageQuery = {
   cursor: z.string().max(1000).optional(),
 };
 
-/**
- * The schema of a list. `now` is the time of the store, and `asOf` is the time at which the items were
- * counted.
- */
+/** `now` is the time of the store. `asOf` is the time at which the items were counted. Both are epoch ms. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     now: z.number(),
     asOf: z.number(),
     items: z.array(item),
     cursor: z.string().optional(),
-    /** How many items were read, if the search stopped before the end of the list. */
+    /** If the search stopped before the end of the list: how many items it read. */
     looked: z.number().optional(),
   });
 }
 
-/** The reason of an act. The name of the person is taken from the session. */
+/** The reason of an act. The session gives the name of the person. */
 export const why = z.string().trim().min(1, 'a reason is needed').max(1000);
 
 export const durationMs = z

@@ -31,7 +31,7 @@ export type Question<Name extends RouteName> = {
   readonly body: z.input<Routes[Name]['body']>;
 };
 
-/** The request of a route, as its handler gets it: checked, and with defaults filled in. */
+/** The request of a route as its handler gets it: checked, and with defaults filled in. */
 export type CheckedQuestion<Name extends RouteName> = {
   readonly path: z.output<Routes[Name]['path']>;
   readonly query: z.output<Routes[Name]['query']>;
@@ -41,5 +41,5 @@ export type CheckedQuestion<Name extends RouteName> = {
 /** The body of a route's answer with status 200. */
 export type AnswerOf<Name extends RouteName> = DeepReadonly<z.output<Routes[Name]['answer']>>;
 
-/** Makes all fields of an answer readonly, also nested ones. Lists stay lists, and tuples stay tuples. */
+/** Makes all fields readonly, also nested ones. */
 export type DeepReadonly<T> = T extends object ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> } : T;

@@ -11,13 +11,12 @@ export const control = z.object({
   /** The topic or the policy that the control applies to. */
   about: z.string(),
   target: z.string().optional(),
-  /** What the control does, in words. */
   says: z.string(),
   who: z.string(),
   why: z.string(),
   since: z.number(),
   until: z.number().optional(),
-  /** For a policy: how many processes obey the control, cannot obey it, or have not received it yet. */
+  /** For a policy: how many processes obey the control, cannot obey it, or have not read it yet. */
   heard: z.object({ obeyed: z.number(), notObeyed: z.number(), notHeard: z.number() }).optional(),
 });
 
@@ -44,8 +43,8 @@ export const topicState = z.object({
   controls: z.array(control),
   consumers: z.array(consumerState),
   /**
-   * Open circuit breakers that the consumers wait for. Meanwhile they handle no events, and no attempt is
-   * used up.
+   * The consumers wait for these open circuit breakers. Until then they handle no events and use up no
+   * attempts.
    */
   waitsFor: z.array(z.string()),
 });
@@ -209,7 +208,7 @@ const target = z.object({
   tokensMax: z.number().optional(),
   p50: z.number().optional(),
   p99: z.number().optional(),
-  /** The states of the circuit breaker over the last 15 minutes, as [start time, state]. */
+  /** The states of the circuit breaker over the last 15 minutes, as [start time in epoch ms, state]. */
   strip: z.array(z.tuple([z.number(), z.string()])),
 });
 
@@ -217,7 +216,7 @@ export const policyState = z.object({
   name: z.string(),
   processes: z.number(),
   killSwitch: z.boolean(),
-  /** The share of calls for which the policy is enforced, from 0 to 1. It only observes the rest. */
+  /** The policy is enforced for this share of all calls, from 0 to 1. It only observes the rest. */
   enforcedShare: z.number(),
   counters: z.record(z.string(), z.unknown()),
   loadMultiplication: z.number(),

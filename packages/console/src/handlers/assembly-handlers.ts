@@ -10,7 +10,6 @@ export interface AssemblySettings {
   readonly part: AssembliesPart | undefined;
 }
 
-/** The handlers that list, show, resume, edit and cancel assemblies (durable workflows). */
 export function assemblyHandlers({ engine, part }: AssemblySettings): Handlers<keyof typeof assemblyRoutes> {
   function given(): AssembliesPart {
     if (part) return part;
@@ -91,7 +90,7 @@ function stepOf(step: StoredStep) {
   });
 }
 
-/** A longer text is cut. */
+/** Longer texts are cut to this many characters. */
 const shownMax = 64 * 1024;
 
 function textOf(payload: Payload): string {

@@ -3,7 +3,6 @@ import type { DemoPart } from '../console-options.ts';
 import type { Handlers } from '../server/handler.ts';
 import { Problem } from '../server/problem.ts';
 
-/** Turns the faults of a demo on and off. */
 export function demoHandlers(part: DemoPart | undefined): Handlers<keyof typeof demoRoutes> {
   function given(): DemoPart {
     if (part) return part;

@@ -7,7 +7,6 @@ const queuedBytesMax = 256 * 1024;
 /** The page reconnects after this time. A random part is added, so that not all pages reconnect at once. */
 const reconnectMs = 1000;
 
-/** Answers with a stream of server-sent events, until the reader disconnects. */
 export function eventStream(live: Live, window: WindowName, request: Request, random: Random): Response {
   const lastId = Number(request.headers.get('last-event-id') ?? Number.NaN);
   const encoder = new TextEncoder();
@@ -46,7 +45,7 @@ export function eventStream(live: Live, window: WindowName, request: Request, ra
   });
 }
 
-/** Formats a server-sent event. JSON contains no line breaks, so one line of data is enough. */
+/** JSON contains no line breaks, so one line of data is enough. */
 function textOf({ id, type, data }: LiveEvent): string {
   return `${id > 0 ? `id: ${id}\n` : ''}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -11,10 +11,7 @@ export interface GatewaySettings {
 
 type Json = Record<string, unknown>;
 
-/**
- * The handlers that forward requests to the admin API of a gateway. Acts are written to the audit log before
- * that.
- */
+/** Forwards requests to the admin API of a gateway. Acts are written to the audit log before that. */
 export function gatewayHandlers({ engine, part }: GatewaySettings): Handlers<keyof typeof gatewayRoutes> {
   async function ask(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Json> {
     if (!part) throw new Problem('feature-missing', 'This console was started without a gateway.');

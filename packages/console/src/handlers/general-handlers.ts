@@ -32,7 +32,6 @@ export interface GeneralSettings {
   };
 }
 
-/** The handlers for sign-in, the overview, the live stream and the audit log. */
 export function generalHandlers(settings: GeneralSettings): Handlers<keyof typeof generalRoutes> {
   const { engine, observer, live, sessions, isSecure, store, parts, version, clock } = settings;
   const { audit } = engine;
@@ -75,7 +74,7 @@ export function generalHandlers(settings: GeneralSettings): Handlers<keyof typeo
         await observer.refresh();
         return { status: 'pass' };
       } catch {
-        // A health check needs only the status. The error itself is reported to `onError`.
+        // A health check needs only the status. `onError` gets the error itself.
         return { status: 'fail' };
       }
     },

@@ -42,10 +42,7 @@ interface Selection {
   readonly dry: boolean;
 }
 
-/**
- * The handlers that start, show and stop operations. An operation that is started here also runs in this
- * process.
- */
+/** An operation that is started here also runs in this process. */
 export function operationHandlers(settings: OperationSettings): Handlers<keyof typeof operationRoutes> {
   const { engine, observer, clock, onError } = settings;
   const { triage } = engine;
@@ -89,9 +86,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
     };
   }
 
-  /**
-   * Until when the latest of these events is kept. A discard can be undone only while the events are kept.
-   */
+  /** A discard can be undone only while the store keeps the events. */
   async function keptUntil(filter: ParkedFilter, now: number): Promise<{ undoUntil?: number }> {
     const { items } = await triage.list(filter, { limit: 1 });
     return items[0] ? { undoUntil: now + items[0].removedInMs } : {};
@@ -178,7 +173,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
       { limit: 1 },
     );
     if (items[0]?.undoneBy !== undefined) return undefined;
-    // A discarded event keeps its own retention time, which is not known here. So this is only an estimate.
+    // This is an estimate. The real retention time of the events is not known here.
     return endedAt + 7 * 864e5;
   }
 
@@ -254,7 +249,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
   };
 }
 
-/** The filter of an act. It includes only events that were parked when the user saw the preview. */
+/** An act includes only events that were parked when the user saw the preview. */
 function filterOf(kind: Kind, { filter: words, asOf }: Selection): ParkedFilter {
   const filter = parkedFilter(words);
   const seen = asOf === undefined ? filter : { ...filter, to: Math.min(filter.to ?? Infinity, asOf + 1) };
@@ -281,7 +276,6 @@ function versionCheck(
   };
 }
 
-/** The terminal command that does the same. */
 function commandOf(request: OperationRequest): string {
   if (request.kind === 'undo') return `holdfast dlq discard --undo ${quoted(request.of)}`;
   const chosen = filterFlags(request.filter);
@@ -304,7 +298,6 @@ function commandOf(request: OperationRequest): string {
   }
 }
 
-/** Converts an audit entry to the form of the API. */
 export function shownEntry(entry: AuditEntry, canUndo: boolean) {
   const { id, at, who, why, what, subjects, count, undoes, undoneBy } = entry;
   return plain({ id, at, who, why, what, subjects: [...subjects], count, undoes, undoneBy, canUndo });

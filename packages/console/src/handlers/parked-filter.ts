@@ -4,7 +4,6 @@ import { Problem } from '../server/problem.ts';
 
 const names = ['topic', 'type', 'key', 'tenant', 'reason', 'stop', 'consumer'] as const;
 
-/** Converts the filter fields of a request to the filter type of `@holdfast/contracts`. */
 export function parkedFilter(words: Filter): ParkedFilter {
   const { id, status, replayedBy, from, to, text } = words;
   const wanted = propertiesOf(words, '');
@@ -40,14 +39,14 @@ function headerOf(text: string): [name: string, value: string] {
   throw new Problem('bad-question', `Header: expected name:value, got "${text.slice(0, 100)}".`);
 }
 
-/** Formats a filter as text, with the same names as in the URL: `topic=orders group=4f1d9ac0`. */
+/** For example `topic=orders group=4f1d9ac0`, with the same names as in the URL. */
 export function filterText(filter: ParkedFilter): string {
   return wordsOf(filter)
     .map(([name, value]) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`)
     .join(' ');
 }
 
-/** The flags of the terminal command that select the same events. */
+/** The flags of `holdfast dlq` that select the same events. */
 export function filterFlags(filter: ParkedFilter): string {
   return wordsOf(filter)
     .map(([name, value]) => flagOf(name, value))

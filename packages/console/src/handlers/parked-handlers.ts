@@ -24,26 +24,24 @@ import { parkedFilter } from './parked-filter.ts';
 type ShownEvent = DeepReadonly<z.infer<typeof parkedEvent>>;
 type ShownPayload = DeepReadonly<z.infer<typeof shownPayload>>;
 
-/** Of a payload above this size, the answer contains only the beginning. */
+/** Of a larger payload, the answer contains only the beginning. */
 const shownBytesMax = 256 * 1024;
-/** A text search reads at most this many events for one page. The answer says so in `looked`. */
+/** A text search reads at most this many events for one page. `looked` in the answer says so. */
 const lookMax = 20_000;
 const recentMs = 3e5;
 const actsShown = 50;
 const headersCompared = 10;
 const bucketLengths = [1e3, 5e3, 15e3, 6e4, 3e5, 9e5, 36e5, 216e5, 864e5, 6048e5];
-/** The text that replaces a redacted value. */
 const mask = '[redacted]';
 
 export interface ParkedSettings {
   readonly engine: ConsoleEngine;
   readonly observer: Observer;
-  /** Names of fields that are redacted in every topic. */
+  /** Names of fields that are hidden in every topic. */
   readonly redact: readonly string[];
   readonly checks: Readonly<Record<string, PayloadCheck>>;
 }
 
-/** The handlers that list, show and edit parked events. */
 export function parkedHandlers({
   engine,
   observer,
@@ -65,7 +63,7 @@ export function parkedHandlers({
     );
   }
 
-  /** The fields to redact: those of the option `redact`, and those that consumers of the topic declare. */
+  /** The fields to hide: those of the option `redact`, and those that consumers of the topic name. */
   async function coveredNames(topic: string): Promise<readonly string[]> {
     const { consumers } = await observer.fleet();
     const named = consumers.filter((each) => each.topic === topic).flatMap((each) => each.redact ?? []);
@@ -87,7 +85,7 @@ export function parkedHandlers({
     };
   }
 
-  /** How many later events of its key wait for this event; empty if the engine does not let them wait. */
+  /** How many later events of its key wait for this event. Not every engine lets them wait. */
   async function behindOf({ topic, key }: ParkedEvent): Promise<{ behind?: number }> {
     if (key === undefined || whyMissing(engine.features, 'parkedHoldsKey') !== undefined) return {};
     // The topic of a parked event may not exist. Then no event waits in it.
@@ -96,27 +94,23 @@ export function parkedHandlers({
     return { behind: items.length };
   }
 
-  /** Reads `stop` and `removedInMs` of the latest of these events, as an example for the group. */
+  /** The latest event serves as an example for its group. */
   async function latestOf(filter: ParkedFilter): Promise<{ stop?: string; removedInMs?: number }> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     return latest ? { stop: latest.stop, removedInMs: latest.removedInMs } : {};
   }
 
-  /** The header names of the latest of these events. Only these headers are compared. */
+  /** Only the headers of the latest event are compared. */
   async function headerNames(filter: ParkedFilter): Promise<string[]> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     const event = latest && (await triage.get(latest.id));
     return Object.keys(event?.headers ?? {}).slice(0, headersCompared);
   }
 
-  /**
-   * Returns the shortest bucket length with which the time since the first of these events has at most 100
-   * buckets.
-   */
+  /** Returns the shortest bucket that divides the time since the first event into at most 100 buckets. */
   async function fittingBucketMs(filter: ParkedFilter, now: number): Promise<number> {
     const hour = filter.from ?? (await triage.histogram(filter, 36e5))[0]?.at ?? now;
-    // The first bucket of one hour is too coarse for a short time. So below 2 h, find the first event with
-    // buckets of 15 s.
+    // Below 2 h, buckets of one hour are too coarse. Find the first event with buckets of 15 s instead.
     const isShort = filter.from === undefined && now - hour < 72e5;
     const first = isShort ? ((await triage.histogram(filter, 15e3))[0]?.at ?? hour) : hour;
     const spanMs = Math.min(filter.to ?? now, now) - first;
@@ -230,7 +224,6 @@ export function parkedHandlers({
   };
 }
 
-/** Converts a page of items to the form of the API. */
 export function listAnswer<Item, Shown>(
   now: number,
   page: { readonly items: readonly Item[]; readonly cursor?: string | undefined; readonly looked?: number },
@@ -244,7 +237,7 @@ export function listAnswer<Item, Shown>(
   };
 }
 
-/** The sentences of `holdfast`, for an operator, who can repair the cause and replay the event. */
+/** An operator can repair the cause and replay the event, so one sentence is different. */
 const sentencesForOperators = {
   ...stopSentences,
   not_retryable: 'this kind of error is not retried by itself; replay after the cause is repaired',
@@ -306,7 +299,7 @@ function editOf(event: ParkedEvent, body: EditBody, names: readonly string[]): E
   return { ...(changed !== undefined && { payload: changed }), ...(headers && { headers }) };
 }
 
-/** Reads the version from the header `If-Match`: the version of the event that the user has edited. */
+/** The version of the event that the user has edited. */
 function etagOf(request: Request): number | undefined {
   const given = request.headers.get('if-match');
   if (given === null) return undefined;

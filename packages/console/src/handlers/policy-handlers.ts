@@ -19,7 +19,6 @@ export interface PolicySettings {
   readonly observer: Observer;
 }
 
-/** The handlers that show the policies of all processes, and set controls for them. */
 export function policyHandlers({
   engine: { controls },
   observer,
@@ -31,7 +30,7 @@ export function policyHandlers({
     throw new Problem('unknown', `No process that reports has a policy "${name}".`);
   }
 
-  /** Sets a control, or removes it if `isLifted`, so that the policy decides itself again. */
+  /** Sets a control. With `isLifted` it removes the control, and the policy decides itself again. */
   async function steer(
     control: Control,
     isLifted: boolean,
@@ -54,7 +53,7 @@ export function policyHandlers({
 
     async 'GET /policies/:policy'({ path }) {
       const { now, policy } = await policyNamed(path.policy);
-      // Only policies of this process have a document here. The reports of other processes do not contain it.
+      // Only policies of this process have a document. Reports of other processes do not contain it.
       const own = policyOf(path.policy);
       if (!own) return { now, policy: shownPolicy(policy) };
       const explanation = explain(own);

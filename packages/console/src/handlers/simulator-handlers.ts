@@ -18,7 +18,7 @@ export interface SimulatorSettings {
   readonly clock: Clock;
 }
 
-/** The handlers that test policies in simulated outages, at most two at a time. The last 20 runs are kept. */
+/** At most two simulations run at a time. The last 20 runs are kept. */
 export function simulatorHandlers({ part, clock }: SimulatorSettings): Handlers<
   keyof typeof simulatorRoutes
 > & {

@@ -22,7 +22,6 @@ export interface TopicSettings {
   readonly observer: Observer;
 }
 
-/** The handlers that show topics and their events, and set operators' controls such as a pause. */
 export function topicHandlers({
   engine,
   observer,

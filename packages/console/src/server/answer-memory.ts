@@ -1,6 +1,5 @@
-/** How many answers are remembered. Above this number, the oldest is forgotten. */
 const answersMax = 500;
-/** Larger answers are not remembered. If such an act is repeated, it is executed again. */
+/** Larger answers are not remembered. If their act is repeated, it is executed again. */
 const bytesMax = 64 * 1024;
 
 interface Remembered {
@@ -10,9 +9,8 @@ interface Remembered {
 }
 
 /**
- * Returns the first answer again when an act is repeated with the same `Idempotency-Key`, for example after a
- * double click or a lost answer. An act that failed is not remembered, so that it can be repeated when the
- * reason is gone.
+ * Returns the first answer again when an act is repeated with the same `Idempotency-Key`, as after a double
+ * click. Acts that failed are not remembered, so that they can be repeated.
  */
 export class AnswerMemory {
   readonly #answers = new Map<string, Promise<Remembered>>();

@@ -14,13 +14,12 @@ export interface AppSettings {
   readonly sessions: Sessions;
   readonly handlers: Handlers;
   readonly files: StaticFiles;
-  /** The documentation, which is served below `/help/`. */
+  /** The documentation, below the path `/help/`. */
   readonly help: StaticFiles;
-  /** The allowed host names. Requests to other host names are refused. */
+  /** Requests to other host names are refused. */
   readonly hosts: ReadonlySet<string>;
   readonly isSecure: boolean;
   readonly version: string;
-  /** Called for unexpected errors. */
   onError(error: unknown): void;
   onRefused(context: { readonly who: string; readonly route: string; readonly problem: Problem }): void;
 }
@@ -33,12 +32,11 @@ interface Bindings {
 const prefix = '/api/v1';
 const unsafe = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** The name of the session cookie. Browsers accept the prefix `__Host-` only over TLS. */
+/** Browsers accept the prefix `__Host-` only over TLS. */
 export function cookieName(isSecure: boolean): string {
   return isSecure ? '__Host-holdfast-console' : 'holdfast-console';
 }
 
-/** Serves the API and the page. */
 export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> {
   const { sessions, handlers, files, help, hosts, version, isSecure } = settings;
   const app = new Hono<{ Bindings: Bindings }>();
@@ -96,8 +94,7 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
   app.on(['GET', 'HEAD'], '/*', (context) => {
     const { pathname } = new URL(context.req.url);
     const request = context.req.raw;
-    // Every screen has its own URL, and the page shows the right one. So a path without a file extension gets
-    // the page.
+    // Every screen has its own URL. So a path without a file extension gets the page, which shows the screen.
     const isPage = !/\.\w+$/.test(pathname);
     return (
       files.response(pathname, request) ??
@@ -168,7 +165,7 @@ export function consoleApp(settings: AppSettings): Hono<{ Bindings: Bindings }> 
 
 const nobody: Session = { who: 'nobody', role: 'view', endsAt: 0 };
 
-/** Converts a query string to an object. A parameter that occurs several times becomes a list. */
+/** A parameter that occurs several times becomes a list. */
 function queryOf(url: string): Record<string, string | string[]> {
   const query: Record<string, string | string[]> = {};
   for (const [name, value] of new URL(url).searchParams) {

@@ -17,10 +17,7 @@ const kindsOfCodes: Readonly<Record<string, ProblemKind>> = {
   HOLDFAST_ASSEMBLY_STATE: 'does-not-fit',
 };
 
-/**
- * Converts an error to the problem of the response. For an unexpected error, the response contains no
- * internal details.
- */
+/** The response to an unexpected error contains no internal details. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof z.ZodError) return badQuestion(error);

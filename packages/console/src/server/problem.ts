@@ -1,4 +1,4 @@
-/** The kinds of error responses of the API, each with its HTTP status and title. */
+/** Each kind of error response with its HTTP status and title. */
 const problems = {
   'bad-question': [400, 'The question is not understood.'],
   'sign-in': [401, 'Sign in first.'],
@@ -25,7 +25,6 @@ export type ProblemKind = keyof typeof problems;
 export interface ProblemMembers {
   /** The code of a Holdfast error, such as `HOLDFAST_OPTIONS`. */
   readonly code?: string | undefined;
-  /** The errors of single fields. */
   readonly issues?: readonly { readonly path: string; readonly message: string }[] | undefined;
   readonly [member: string]: unknown;
 }
@@ -48,7 +47,7 @@ export class Problem extends Error {
     return problems[this.kind][0];
   }
 
-  /** Returns the response in the format "problem details" (RFC 9457). */
+  /** The format is "problem details" (RFC 9457). */
   toResponse(): Response {
     const [status, title] = problems[this.kind];
     const body = { type: `/problems/${this.kind}`, title, status, detail: this.message, ...this.members };
@@ -62,7 +61,6 @@ export class Problem extends Error {
   }
 }
 
-/** All kinds of problems with their status and title, for the OpenAPI document. */
 export function problemKinds(): {
   readonly kind: ProblemKind;
   readonly status: number;

@@ -1,6 +1,6 @@
 import { Problem } from './problem.ts';
 
-/** The largest request body. It has room for an edited payload of 1 MiB as JSON. */
+/** This has room for an edited payload of 1 MiB as JSON. */
 const bodyBytesMax = Math.floor(1.25 * 1024 * 1024);
 
 const policy = [
@@ -16,7 +16,6 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
-/** The headers of every response. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': policy,
   'x-content-type-options': 'nosniff',
@@ -27,8 +26,8 @@ export const securityHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws if the host name of the request is not allowed. With DNS rebinding, another website can point its
- * own host name to this address; its requests then contain that name.
+ * With DNS rebinding, another website points its own host name to this address. Its requests then contain
+ * that name, and are refused here.
  */
 export function assertHost(request: Request, hosts: ReadonlySet<string>): void {
   const host = request.headers.get('host') ?? new URL(request.url).host;
@@ -40,10 +39,7 @@ export function assertHost(request: Request, hosts: ReadonlySet<string>): void {
   );
 }
 
-/**
- * Throws if a page of another website sent the request. Programs other than browsers send no origin, and are
- * allowed.
- */
+/** Throws if a page of another website sent the request. Programs that are not browsers send no origin. */
 export function assertOrigin(request: Request): void {
   const origin = request.headers.get('origin');
   const site = request.headers.get('sec-fetch-site');
@@ -53,9 +49,6 @@ export function assertOrigin(request: Request): void {
   throw new Problem('origin', `Requests from "${(origin ?? site ?? '').slice(0, 100)}" are refused.`);
 }
 
-/**
- * Reads the body as JSON. Throws a `Problem` if it is too large, is not JSON, or has another content type.
- */
 export async function readJson(request: Request): Promise<unknown> {
   const type = request.headers.get('content-type') ?? '';
   const length = Number(request.headers.get('content-length') ?? 0);

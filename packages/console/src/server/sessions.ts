@@ -5,7 +5,7 @@ import { Problem } from './problem.ts';
 export interface Session {
   readonly who: string;
   readonly role: 'view' | 'operate';
-  /** When the session ends, epoch ms. */
+  /** Epoch ms. */
   readonly endsAt: number;
 }
 
@@ -16,13 +16,13 @@ export interface SessionSettings {
 }
 
 const sessionMs = 12 * 36e5;
-/** The most sessions. Above this number, the oldest session is removed. */
+/** Above this number, the oldest session is removed. */
 const sessionsMax = 1000;
 const triesPerMinute = 5;
-/** The most addresses for which wrong tokens are counted. */
+/** Wrong tokens are counted for at most this many addresses. */
 const addressesMax = 10_000;
 
-/** The sessions of signed-in users. They are kept in the memory of this process, so a restart ends them. */
+/** The sessions of signed-in users. They are in the memory of this process, so a restart ends them. */
 export class Sessions {
   readonly #settings: SessionSettings;
   readonly #sessions = new Map<string, Session>();
@@ -36,10 +36,7 @@ export class Sessions {
     this.#view = settings.viewToken === undefined ? undefined : digest(settings.viewToken);
   }
 
-  /**
-   * Creates a session. Throws a `Problem` if the token is wrong, or after too many wrong tokens from this
-   * address.
-   */
+  /** Throws a `Problem` if the token is wrong, or after too many wrong tokens from this address. */
   signIn(token: string, who: string, address: string): { readonly id: string; readonly session: Session } {
     const role = this.#checked(token, address);
     const id = randomBytes(32).toString('base64url');
@@ -49,7 +46,7 @@ export class Sessions {
     return { id, session };
   }
 
-  /** The session with the id from a cookie; `undefined`: it does not exist, or has ended. */
+  /** Returns `undefined` if the session does not exist or has ended. */
   ofCookie(id: string): Session | undefined {
     const session = this.#sessions.get(nameOf(id));
     if (session && session.endsAt > this.#settings.clock.epochMs()) return session;
@@ -57,7 +54,7 @@ export class Sessions {
     return undefined;
   }
 
-  /** Returns a session for a program that sends its token with each request. It is not stored. */
+  /** A session for a program that sends its token with each request. It is not stored. */
   ofToken(token: string, address: string): Session {
     const role = this.#checked(token, address);
     return { who: 'token', role, endsAt: Infinity };
@@ -83,8 +80,8 @@ export class Sessions {
   }
 
   #roleOf(token: string): Session['role'] | undefined {
-    // Compare digests instead of tokens: they have equal lengths, so the comparison takes the same time for
-    // every token.
+    // Compare digests instead of tokens. Their lengths are equal, so the comparison always takes the same
+    // time.
     const given = digest(token);
     const mayOperate = timingSafeEqual(given, this.#operate);
     const mayView = this.#view !== undefined && timingSafeEqual(given, this.#view);
@@ -96,7 +93,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Session ids are stored as digests. So a memory dump of this process contains no usable id. */
+/** Session ids are stored as digests, so a memory dump of this process contains no usable id. */
 function nameOf(id: string): string {
   return digest(id).toString('base64url');
 }

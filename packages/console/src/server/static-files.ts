@@ -6,16 +6,11 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 interface StaticFile {
   readonly type: string;
   readonly bytes: Buffer;
-  /**
-   * The compressed bytes by encoding. Each is created at its first request, because compressing all files
-   * takes a second.
-   */
+  /** Each encoding is created at its first request, because compressing all files takes a second. */
   readonly encoded: Map<'br' | 'gzip', Buffer>;
   readonly isText: boolean;
   readonly etag: string;
-  /**
-   * True: the file name contains a hash of the content, so the file never changes and can be cached for ever.
-   */
+  /** True: the file name contains a hash of the content. So browsers can cache the file for ever. */
   readonly isImmutable: boolean;
 }
 
@@ -32,8 +27,8 @@ const types: Readonly<Record<string, string>> = {
 const encodings = ['br', 'gzip'] as const;
 
 /**
- * Serves the files of a folder from memory. They are read once. The path of a request is only looked up in a
- * table, so it cannot reach files outside of the folder.
+ * Serves the files of a folder from memory. The path of a request is only looked up in a table, so it cannot
+ * reach files outside of the folder.
  */
 export class StaticFiles {
   readonly #files = new Map<string, StaticFile>();
@@ -59,7 +54,6 @@ export class StaticFiles {
     return this.#files.has(pathname);
   }
 
-  /** The response with the file of this path; `undefined`: there is no such file. */
   response(pathname: string, request: Request): Response | undefined {
     const file = this.#files.get(pathname);
     if (!file) return undefined;

@@ -1,12 +1,11 @@
-/** The states of one circuit breaker over time, each with the time at which it began. */
+/** The states of one circuit breaker, each with its start time in epoch ms. */
 type Strip = [from: number, state: string][];
 
 const keptMs = 9e5;
 const changesMax = 60;
-/** The most circuit breakers whose states are kept. Above this number, the oldest is removed. */
+/** Above this number, the oldest circuit breaker is removed. */
 const stripsMax = 2000;
 
-/** A change of the state of a circuit breaker. */
 export interface BreakerChange {
   readonly name: string;
   readonly from: string | undefined;
@@ -17,7 +16,7 @@ export interface BreakerChange {
 export class BreakerStrips {
   readonly #strips = new Map<string, Strip>();
 
-  /** Stores the state of a circuit breaker. Returns the change if the state is different from before. */
+  /** Returns the change if the state is different from before. */
   put(name: string, state: string, since: number, now: number): BreakerChange | undefined {
     const strip = this.#strips.get(name) ?? [];
     const last = strip.at(-1);

@@ -11,7 +11,7 @@ export interface LiveEvent {
 }
 
 export interface Reader {
-  /** Sends an event to the reader. Returns false if the reader is too slow; then the event is dropped. */
+  /** Returns false if the reader is too slow; then the event is dropped. */
   send(event: LiveEvent): boolean;
   readonly window: WindowName;
 }
@@ -25,7 +25,6 @@ export interface LiveSettings {
   onError(error: unknown): void;
 }
 
-/** One line of the live log. */
 export interface TailLine {
   readonly at: number;
   readonly state: 'ok' | 'waiting' | 'retrying' | 'parked' | 'refused';
@@ -39,7 +38,7 @@ const keptMax = 500;
 const readersMax = 100;
 const linesPerLook = 25;
 
-/** Sends changes to all readers. They are computed once, and not for each reader. */
+/** Sends changes to all readers. Changes are computed once, and not for each reader. */
 export class Live {
   readonly #settings: LiveSettings;
   readonly #readers = new Set<Reader>();
@@ -62,10 +61,7 @@ export class Live {
     return this.#readers.size;
   }
 
-  /**
-   * Adds a reader, and sends the events after `lastId` that it has missed. Returns a function that removes
-   * the reader.
-   */
+  /** Adds a reader, and sends it the events after `lastId`. Returns a function that removes the reader. */
   add(reader: Reader, lastId: number | undefined): () => void {
     const { observer } = this.#settings;
     this.#readers.add(reader);
@@ -108,7 +104,7 @@ export class Live {
     }
   }
 
-  /** Sends a ping every second, so that the page knows that it is connected. */
+  /** The ping tells the page every second that it is connected. */
   #ping(): void {
     const { clock } = this.#settings;
     const ping = { id: this.#nextId - 1, type: 'ping', data: { at: clock.epochMs() } };
@@ -121,7 +117,7 @@ export class Live {
   }
 
   /**
-   * Returns new lines since the last call: parked events, acts of people, and changes of circuit breakers.
+   * Returns the lines since the last call: parked events, acts of people, and changes of circuit breakers.
    */
   async #lines(snapshot: Snapshot): Promise<TailLine[]> {
     const { triage, audit } = this.#settings;

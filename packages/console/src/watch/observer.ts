@@ -32,11 +32,10 @@ export interface ObservedPolicy {
   readonly controls: readonly ObservedControl[];
 }
 
-/** The state of the store at one point in time. All readers share it. */
+/** The state of the store at one point in time. */
 export interface Snapshot {
   /** Epoch ms by the store's clock. */
   readonly now: number;
-  /** How long the store took to answer. */
   readonly answersInMs: number;
   readonly processes: readonly PresentProcess[];
   readonly controls: readonly ObservedControl[];
@@ -47,11 +46,10 @@ export interface Snapshot {
   readonly parkedIn: Readonly<Record<WindowName, number>>;
   readonly operations: readonly Operation[];
   readonly needs: readonly Need[];
-  /** What is no problem now: parked events that wait, and paused topics. */
+  /** Facts that are no problem: parked events that wait, and paused topics. */
   readonly notes: readonly FleetNote[];
   /** Sentences about checks with a good result. */
   readonly good: readonly string[];
-  /** Circuit breakers that have changed since the last snapshot. */
   readonly changes: readonly BreakerChange[];
 }
 
@@ -65,18 +63,15 @@ export interface ObserverSettings {
   onError(error: unknown): void;
 }
 
-/** The time between two snapshots. Processes report every 2 s, so more snapshots would show nothing new. */
+/** Processes report every 2 s, so more snapshots would show nothing new. */
 const everyMs = 2000;
-/** The time between two snapshots without readers. They fill the charts that the next reader sees. */
+/** Without readers, these snapshots fill the charts that the next reader sees. */
 const idleEveryMs = 10_000;
 const everyStatus: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 /** A request to the API counts as a reader for this long. */
 const readerMs = 30_000;
 
-/**
- * Polls the store once for all readers, and keeps figures over time. So its cost does not depend on the
- * number of readers.
- */
+/** Polls the store once for all readers, so the cost does not depend on their number. */
 export class Observer {
   readonly #settings: ObserverSettings;
   readonly #timer: Timer;
@@ -100,7 +95,7 @@ export class Observer {
     ) as Record<SeriesName, Series>;
   }
 
-  /** The last snapshot. Use it only after the first snapshot was taken. */
+  /** Use this only after the first snapshot was taken. */
   get latest(): Snapshot {
     return this.#snapshot!;
   }
@@ -114,7 +109,7 @@ export class Observer {
     this.#timer.clear();
   }
 
-  /** Calls `listener` with each new snapshot. Returns a function that removes the listener. */
+  /** Returns a function that removes the listener. */
   subscribe(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener);
     this.#plan();
@@ -135,7 +130,6 @@ export class Observer {
     return this.fleet();
   }
 
-  /** Returns the policies of all processes, sorted by name. */
   async policies(): Promise<{ readonly now: number; readonly policies: readonly ObservedPolicy[] }> {
     const { now, processes, controls } = await this.fleet();
     const states = new Map<string, (PolicyState & { readonly process: string })[]>();
@@ -153,7 +147,7 @@ export class Observer {
     return { now, policies: policies.sort((a, b) => (a.name < b.name ? -1 : 1)) };
   }
 
-  /** Returns the current time by the store's clock. */
+  /** The time of the store's clock, epoch ms. */
   async now(): Promise<number> {
     const { now } = await this.fleet();
     return Math.max(now, this.#storeTime());
@@ -168,7 +162,7 @@ export class Observer {
     this.#timer.setIn(50);
   }
 
-  /** Takes a snapshot now. Concurrent calls share it. */
+  /** Takes a snapshot. Concurrent calls share it. */
   refresh(): Promise<Snapshot> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -185,7 +179,7 @@ export class Observer {
     if (!this.#timer.isSet || this.#timer.at > clock.now() + ms) this.#timer.setIn(ms);
   }
 
-  /** How far the store's clock is ahead of the local clock, in ms, measured at the last snapshot. */
+  /** How far the store's clock is ahead of the local clock, in ms. */
   #offset = 0;
   #storeTime(): number {
     return this.#settings.clock.epochMs() + this.#offset;
@@ -241,7 +235,10 @@ export class Observer {
     | { readonly at: number; readonly parked: number; readonly parkedIn: Snapshot['parkedIn'] }
     | undefined;
 
-  /** Asks the store, which also knows the time before this console. Its answer is kept while nothing changes. */
+  /**
+   * Asks the store, because it also knows the time before this console started. The counts are kept while
+   * nothing changes.
+   */
   async #parkedIn(now: number, parked: number): Promise<Snapshot['parkedIn']> {
     const { triage } = this.#settings.engine;
     const known = this.#counted;
@@ -293,12 +290,11 @@ export class Observer {
   }
 }
 
-/** The name of a process for people: `checkout@web-1 (4711)`. */
+/** For example `checkout@web-1 (4711)`. */
 function nameOf({ service, host, pid }: PresentProcess): string {
   return `${service}@${host} (${pid})`;
 }
 
-/** The states of all circuit breakers of all processes. */
 export function breakersOf(processes: readonly PresentProcess[]): { readonly breaker: string }[] {
   return processes.flatMap((process) =>
     (process.policies as readonly PolicyState[]).flatMap(({ targets }) =>

@@ -16,7 +16,7 @@ const windowWords: Readonly<Record<WindowName, string>> = {
   '24h': '24 hours',
 };
 
-/** The most problems that are shown. A longer list would hide the important ones. */
+/** A longer list would hide the important problems. */
 const needsMax = 5;
 
 export interface StoreInfo {
@@ -25,7 +25,7 @@ export interface StoreInfo {
   readonly durability: string;
 }
 
-/** Builds the overview. It answers: is anything wrong, and what must be done? */
+/** The overview answers: is anything wrong, and what must be done? */
 export function overviewOf(
   observer: Observer,
   snapshot: Snapshot,
@@ -58,7 +58,7 @@ export function overviewOf(
 
 const numbers = ['Nothing', 'One thing', 'Two things', 'Three things', 'Four things', 'Five things'];
 
-/** Without needs, the headline names the parked events that wait: somebody must decide about them. */
+/** Without problems, the headline names the parked events: somebody must decide about them. */
 function headlineOf(count: number, notes: readonly FleetNote[]): string {
   const waiting = notes.find(({ kind }) => kind === 'waiting');
   if (count === 0 && waiting) return `${waiting.title}.`;
@@ -68,7 +68,7 @@ function headlineOf(count: number, notes: readonly FleetNote[]): string {
     : `${count} things need you.`;
 }
 
-/** The time that the figures cover. They begin when this console begins. */
+/** The figures begin when this console starts. */
 function spanWords({ since }: Observer, window: WindowName, now: number): { of: string; since: string } {
   if (since > now - windowMs[window]) {
     const words = `since this console started, ${spanText(now - since)} ago`;

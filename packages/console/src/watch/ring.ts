@@ -1,19 +1,14 @@
 export type WindowName = '15m' | '1h' | '24h';
 
-/** The number of points of every time window. */
 const pointsMax = 180;
 
 export const windowMs: Readonly<Record<WindowName, number>> = { '15m': 9e5, '1h': 36e5, '24h': 864e5 };
 
-/** The time between two points of a time window. */
 export function stepMs(window: WindowName): number {
   return windowMs[window] / pointsMax;
 }
 
-/**
- * The values of one figure over one time window. The oldest values are overwritten. A time without a value is
- * null.
- */
+/** The values of one figure over one time window. New values overwrite the oldest ones. */
 class Ring {
   readonly #values = new Float64Array(pointsMax).fill(Number.NaN);
   readonly #stepMs: number;
@@ -23,9 +18,7 @@ class Ring {
     this.#stepMs = everyMs;
   }
 
-  /**
-   * Stores a value. With `adds`, values of the same step are added up. Otherwise the latest value is kept.
-   */
+  /** With `adds`, values of the same step are added up. Otherwise the latest value is kept. */
   put(now: number, value: number, adds: boolean): void {
     const place = Math.floor(now / this.#stepMs);
     if (this.#last >= 0 && place - this.#last < pointsMax)
@@ -48,12 +41,11 @@ class Ring {
   }
 }
 
-/** The values of one figure over all three time windows. */
 export class Series {
   readonly #rings: Readonly<Record<WindowName, Ring>>;
   readonly #adds: boolean;
 
-  /** `adds`: the values are counts, and values of the same step are added up. */
+  /** With `adds`, the values are counts, and values of the same step are added up. */
   constructor(adds: boolean) {
     this.#adds = adds;
     const ring = (window: WindowName) => new Ring(stepMs(window));

@@ -9,7 +9,7 @@ export interface WorkCounts {
   readonly okAtOnce: number;
   readonly okAfterRetry: number;
   readonly parked: number;
-  /** Calls that were not sent, because a circuit breaker, a limit or a full queue refused them. */
+  /** Calls that a circuit breaker, a limit or a full queue refused. */
   readonly refused: number;
   readonly attempts: number;
   readonly retries: number;
@@ -27,7 +27,9 @@ export const workNames = [
 
 const refusals = ['breaker_open', 'bulkhead_full', 'rate_limited', 'limiter_full', 'throttled', 'shed'];
 
-/** The counters of one process: events of its consumers, or calls of its policies if it has no consumers. */
+/**
+ * The events of a process's consumers count. A process without consumers counts the calls of its policies.
+ */
 export function countsOf(policies: readonly PolicyState[], consumers: readonly ConsumerState[]): WorkCounts {
   return consumers.length > 0 ? consumed(consumers) : called(policies);
 }
@@ -55,7 +57,7 @@ function called(policies: readonly PolicyState[]): WorkCounts {
   const attempts = sum((each) => each.attempts);
   return {
     work: operations,
-    // Unlike in the counters of a consumer, `succeeded` does not include `succeededAfterRetry`.
+    // For policies, `succeeded` leaves out `succeededAfterRetry`. For consumers, it includes it.
     okAtOnce: sum((each) => each.succeeded),
     okAfterRetry: sum((each) => each.succeededAfterRetry),
     parked: 0,
@@ -66,13 +68,13 @@ function called(policies: readonly PolicyState[]): WorkCounts {
 }
 
 /**
- * Adds up the work of all processes since the last snapshot. A new process is counted from its second
- * snapshot on.
+ * Adds up the work of all processes since the last snapshot. A new process counts from its second snapshot
+ * on.
  */
 export class WorkMeter {
   #known = new Map<string, WorkCounts>();
 
-  /** `processes`: the counters of each process by its id. */
+  /** The key of `processes` is the id of the process. */
   take(processes: ReadonlyMap<string, WorkCounts>): WorkCounts {
     const total = Object.fromEntries(workNames.map((name) => [name, 0])) as Record<
       (typeof workNames)[number],
