@@ -2,8 +2,8 @@ import type { Token } from './event-row.ts';
 import type { AnySettlement } from './settlement-batch.ts';
 
 /**
- * Acknowledgements with the same lease and the same marks (the handlers that have handled the event). A few
- * SQL statements settle all of them.
+ * Acknowledgements with the same lease and the same marks (names of handlers). A few SQL statements settle
+ * all of them.
  */
 export interface AckGroup {
   readonly leaseId: number;
@@ -15,7 +15,7 @@ export interface AckGroup {
 
 const noMarks: readonly string[] = [];
 
-/** Groups acknowledgements without a `commit`. All other settlements are in `others` and are settled one by one. */
+/** Groups acknowledgements without a `commit`. All other settlements are in `others`. */
 export function sortOut(
   batch: readonly AnySettlement[],
   tokens: readonly (Token | undefined)[],

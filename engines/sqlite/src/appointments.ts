@@ -8,15 +8,15 @@ import type { Topic, Topics } from './topics.ts';
 /** One transaction makes at most this many events due, so that the transaction is short. */
 const madeDueTogether = 1000;
 
-/** Returns SQL for the first wall-clock time (`dueAt`) at which an event of the topic is due. */
+/** Returns SQL for the first `dueAt` of the topic's events, by the wall clock. */
 export function firstAppointment(topicId: string): string {
   return `(
     SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
 }
 
 /**
- * Events that are due at a wall-clock time (`dueAt`). The store has its own clock, so `catchUp` compares them with the
- * wall clock.
+ * Events that are due at a wall-clock time (`dueAt`). The store has its own clock, so `catchUp` compares them
+ * with the wall clock.
  */
 export class Appointments {
   readonly #topics: Topics;
@@ -45,10 +45,6 @@ export class Appointments {
     this.#makeDue = store.prepare('UPDATE holdfast_event SET due_at = ? WHERE seq = ?');
   }
 
-  /**
-   * Returns the first wall-clock time at which an event of the topic is due, in epoch ms. Infinity: there is
-   * none.
-   */
   firstOf({ id }: Topic): number {
     return Number(this.#first.get(id)?.first_at ?? Infinity);
   }
@@ -66,7 +62,6 @@ export class Appointments {
     }
   }
 
-  /** Changes the due time of an event. Call it within a transaction. */
   makeDue(topicId: number, seq: number, dueAt: number, newDueAt: number): void {
     this.#moveUp.run(newDueAt, topicId, dueAt, seq);
     this.#makeDue.run(newDueAt, seq);

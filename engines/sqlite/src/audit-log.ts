@@ -79,9 +79,7 @@ export class AuditLog implements Audit {
     assertUndoable(undoes, row && toEntry(row));
   }
 
-  /**
-   * Writes an entry. If the entry undoes an earlier entry, the earlier entry gets its id. Call it within a transaction.
-   */
+  /** Writes an entry. An entry that it undoes gets its id as `undoneBy`. Call it within a transaction. */
   write(entry: NewAuditEntry, wall: number): AuditEntry {
     this.assertMayUndo(entry);
     const written = auditEntryOf(entry, this.#store.newId(), wall);
@@ -112,7 +110,6 @@ function toEntry(row: Row): AuditEntry {
   };
 }
 
-/** Reads the columns `who`, `why` and `undoes`, which several tables have. */
 export function toAct({ who, why, undoes }: Row): Act {
   return { who: String(who), why: String(why), ...(undoes !== null && { undoes: String(undoes) }) };
 }

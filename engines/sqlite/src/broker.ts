@@ -44,7 +44,6 @@ export function sqliteBroker(parts: BrokerParts): Broker<DatabaseSync> {
   /** `publishWithin` accepts connections of the caller, and each connection needs its own publisher. */
   const publishers = new WeakMap<DatabaseSync, Publisher>([[store.database, publisher]]);
 
-  /** Calls `change` for each event, and writes one audit entry for the changed events. */
   function act(
     what: AuditedAct,
     name: string,

@@ -16,12 +16,11 @@ import { isHead, queueOf } from './ready-queue.ts';
 import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
-/** The pauses and quarantines of one topic. */
 export interface TopicControls {
   readonly isPaused: boolean;
   /** True: only first attempts are leased. */
   readonly retriesArePaused: boolean;
-  /** Returns the id of the quarantine of this tenant or key; `undefined`: it is not in quarantine. */
+  /** Returns the id of the quarantine of this tenant or key, if there is one. */
   holder(tenant: string | null, key: string | null): string | undefined;
   readonly tenants: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
@@ -29,14 +28,13 @@ export interface TopicControls {
 
 export interface ControlsState {
   readonly version: number;
-  /** True if a control has expired, or if events of an ended quarantine are not back in the queue. */
+  /** True: a control has expired, or events of an ended quarantine are not back in the queue. */
   readonly needsCatchUp: boolean;
 }
 
 /** One transaction puts at most this many events back into the queue. */
 const releasedTogether = 1000;
 
-/** Stores operators' controls, such as pause and quarantine. */
 export class ControlBoard implements Controls {
   readonly #store: Store;
   readonly #bells: Doorbells;
@@ -52,7 +50,6 @@ export class ControlBoard implements Controls {
   readonly #unheld;
   readonly #setReleasing;
   readonly #orphan;
-  /** The cached controls, and the version at which they were read. */
   #known:
     | { version: number; controls: ActiveControl[]; topicControls: Map<string, TopicControls> }
     | undefined;
@@ -146,7 +143,10 @@ export class ControlBoard implements Controls {
     this.#unheld.run(orphan, releasedTogether);
   }
 
-  /** Returns the pauses and quarantines of a topic. If you have just read the version of the controls, pass it. */
+  /**
+   * Returns the pauses and quarantines of a topic. `version` is the version of the controls, if it was just
+   * read.
+   */
   controlsFor(topic: string, version: number = this.state(0).version): TopicControls {
     const { controls, topicControls } = this.#read(version);
     const found = topicControls.get(topic) ?? topicControlsOf(controls, topic);

@@ -1,7 +1,10 @@
 import { Timer } from 'holdfast';
 import type { Store } from './store.ts';
 
-/** How often to check whether another process has written to the file. A check takes about 3 microseconds. */
+/**
+ * How often, in ms, to check whether another process has written to the file. A check takes about 3
+ * microseconds.
+ */
 const lookMs = 10;
 
 /** Calls listeners when an event of their topic may be due. */
@@ -9,7 +12,6 @@ export class Doorbells {
   readonly #store: Store;
   readonly #bells = new Map<string, Set<() => void>>();
   readonly #dataVersion;
-  /** The topics whose listeners are called after the current commit. */
   readonly #due = new Set<string>();
   readonly #timer: Timer;
   #seen = 0;
@@ -61,7 +63,7 @@ export class Doorbells {
   }
 
   #ringTopic(topic: string): void {
-    // Call listeners in a microtask, after the current call has ended: a listener may call the broker.
+    // A listener may call the broker, so call it in a microtask, after the current call.
     for (const ring of this.#bells.get(topic) ?? []) queueMicrotask(ring);
   }
 

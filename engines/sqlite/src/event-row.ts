@@ -11,8 +11,8 @@ import type {
 import type { Time } from './store-clock.ts';
 
 /**
- * The columns that a lease reads, in the order of `EventRow`. Reading columns is slow, so only columns that most events
- * need are here.
+ * The columns that a lease reads, in the order of `EventRow`. Reading columns is slow, so rarely used ones
+ * are left out.
  */
 export const eventColumns = `event.seq, event.id, event.payload, event.type, event.key, event.tenant, event.rest,
   event.first_seen_at, event.due_at, event.attempts + event.snoozes + event.deaths AS tried`;
@@ -49,13 +49,12 @@ export type TrialRow = [
 const eventWidth = 10;
 const trialWidth = 7;
 
-/** Returns the columns of `trialColumns`, or `undefined` if they were not read. */
 export function trialsIn(row: EventRow): TrialRow | undefined {
   const values: unknown[] = row;
   return values.length === eventWidth + trialWidth ? (values.slice(eventWidth) as TrialRow) : undefined;
 }
 
-/** Fields that few events have. They are stored as JSON in the column `rest`. */
+/** Fields that few events have, stored as JSON in the column `rest`. */
 interface Rest {
   readonly headers?: Headers;
   readonly correlationId?: string;
@@ -103,7 +102,7 @@ export interface Token {
   readonly seq: number;
 }
 
-/** Reads a token. Returns `undefined` for a token that this engine cannot have created. */
+/** Returns `undefined` for a token that this engine cannot have created. */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -194,7 +193,7 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
   };
 }
 
-/** A cache of the latest error. In an outage many events have the same error, and parsing it is slow. */
+/** The latest error. In an outage many events have the same error, and parsing it is slow. */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {

@@ -16,14 +16,13 @@ interface DueRow {
 }
 
 /**
- * How many more rows a claim reads than it needs: some of them may have to wait, because of the limits of
- * their keys.
+ * A claim reads this many more rows than it needs, because the limits of a key may make some of them wait.
  */
 const heldBackMax = 1000;
 
 /**
- * A lease is extended only when at most this share of its time is left. Heartbeats come when two thirds are
- * left, so each heartbeat extends it.
+ * A lease is extended only when at most this share of its time is left. Heartbeats come at two thirds, so
+ * each extends it.
  */
 const freshShare = 0.7;
 
@@ -86,14 +85,11 @@ export class JournalClaims {
     this.#program = store.prepare('SELECT id FROM holdfast_program WHERE name = ? AND version = ?');
   }
 
-  /**
-   * Extends the lease of a worker. Returns the id of the worker, and whether the lease was still valid
-   * before.
-   */
+  /** Extends the lease of a worker. `wasAlive`: the lease was still valid before. */
   renew(name: string, leaseMs: number, now: number): { readonly id: number; readonly wasAlive: boolean } {
     const known = this.#workers.get(name);
-    // Write nothing if the lease is still fresh. Every write wakes the workers of other processes, so idle
-    // workers would wake each other for ever.
+    // Write nothing while the lease is fresh. A write wakes other processes, so idle workers would wake each
+    // other for ever.
     if (known && known.endsAt - now > leaseMs * freshShare) return { id: known.id, wasAlive: true };
     const endsAt = toStoredMs(now + leaseMs);
     const id = Number(this.#putWorker.get(name, endsAt)?.id);
@@ -101,7 +97,7 @@ export class JournalClaims {
     return { id, wasAlive: known !== undefined && known.id === id && known.endsAt > now };
   }
 
-  /** Returns the id of a worker. If the worker's lease has ended, this extends the lease first. */
+  /** Returns the id of a worker, and extends its lease if the lease has ended. */
   liveWorker(name: string, leaseMs: number, now: number): number {
     const known = this.#workers.get(name);
     return known && known.endsAt > now ? known.id : this.renew(name, leaseMs, now).id;
@@ -113,7 +109,6 @@ export class JournalClaims {
     return { seq, token };
   }
 
-  /** Stores the due time of an assembly that is not leased. */
   queue(
     program: number,
     queue: number,
@@ -129,15 +124,14 @@ export class JournalClaims {
     this.#removeDue.run(seq);
   }
 
-  /** Ends the lease of an assembly, so that the next assembly of its key can be leased. */
   giveBack(seq: number, queue: number, key: string | null): void {
     this.#removeLease.run(seq);
     this.#queues.unblock(queue, key);
   }
 
   /**
-   * Ends all leases of a worker, and makes its assemblies due now. `deaths` is 1 if the worker crashed: it is
-   * added to the counter of each assembly. Returns the number of assemblies.
+   * Ends all leases of a worker, and makes its assemblies due. `deaths` is 1 if the worker crashed, and is
+   * added to each assembly.
    */
   release(worker: number, deaths: 0 | 1, now: number): number {
     const rows = this.#leasesOf.all(worker);
@@ -171,8 +165,7 @@ export class JournalClaims {
     const deathsBelow = Math.min(suspectDeaths, Number.MAX_SAFE_INTEGER);
     const waiting = this.#suspectsOf(programs, queues, now, deathsBelow);
     const rows: ClaimedRow[] = [];
-    // This worker must claim again when the lease of another worker ends, to take over the assemblies of that
-    // worker.
+    // This worker must claim again when another worker's lease ends, to take over its assemblies.
     let nextDueAt = Number(this.#nextEnd.get(id)?.ends_at ?? Infinity);
     if (suspects) {
       const first = waiting[0];
@@ -206,8 +199,8 @@ export class JournalClaims {
   }
 
   /**
-   * Returns the earliest due suspect of each program and queue. A suspect is an assembly that has crashed at
-   * least `deaths` workers. Line 0 is for assemblies without a queue.
+   * Returns the earliest due suspect of each program and queue: an assembly that has crashed at least
+   * `deaths` workers. Line 0 is for assemblies without a queue.
    */
   #suspectsOf(
     programs: readonly number[],
@@ -259,8 +252,8 @@ export class JournalClaims {
   }
 
   /**
-   * Checks the limits of the queue. Returns 0 if the assembly may run, or the time to wait for the rate limit
-   * in ms. Infinity: the assembly must wait until another one ends.
+   * Returns 0 if the limits of the queue let the assembly run; otherwise the ms to wait. Infinity: until
+   * another assembly ends.
    */
   #tryQueue(queues: readonly Queue[], line: number, { seq, key }: DueRow, now: number): number {
     const queue = queues.find(({ id }) => id === line);
@@ -273,7 +266,7 @@ export class JournalClaims {
     if (Number(this.#isCharged.get(seq)?.is_charged) === 1) return 0;
     const waitMs = this.#queues.waitMs(queue, key, now);
     if (waitMs > 0) {
-      // Postpone the assembly until the rate limit allows it, so that claims before that time do not read it.
+      // Postpone the assembly, so that claims do not read it before the rate limit allows it.
       this.#postpone.run(toStoredMs(now + waitMs), seq);
       return waitMs;
     }

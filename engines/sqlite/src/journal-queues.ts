@@ -42,7 +42,6 @@ export class JournalQueues {
     this.#waiting = store.prepare('SELECT count(*) AS count FROM holdfast_assembly_due WHERE line IN (?, ?)');
   }
 
-  /** Returns the id of a queue. A queue that does not exist is created without limits. */
   idOf(name: string | undefined): number {
     if (name === undefined) return 0;
     const known = this.#find.get(name);
@@ -70,7 +69,6 @@ export class JournalQueues {
     }));
   }
 
-  /** How many more assemblies of the queue may be leased. */
   room({ id, limits }: Queue): number {
     if (limits.concurrency === undefined) return Infinity;
     return limits.concurrency - Number(this.#leased.get(id)?.count);
@@ -81,21 +79,18 @@ export class JournalQueues {
     return Number(this.#leasedOfKey.get(id, key)?.count) < limits.concurrencyByKey;
   }
 
-  /** Blocks an assembly until the lease of another assembly with the same key ends. */
   block({ id }: Queue, seq: number): void {
     this.#move.run(-id, seq);
   }
 
-  /**
-   * Call this when the lease of an assembly ends: the next blocked assembly with the same key can be leased.
-   */
+  /** Call it when the lease of an assembly ends, so that the next assembly of its key can be leased. */
   unblock(queue: number, key: string | null): void {
     if (queue === 0 || key === null) return;
     const first = this.#firstBlocked.get(-queue, key);
     if (first) this.#move.run(queue, Number(first.seq));
   }
 
-  /** How long the next assembly must wait for the rate limits of the queue and of its key, in ms. */
+  /** Returns the ms until the rate limits of the queue and of the key allow the next assembly. */
   waitMs(queue: Queue, key: string | null | undefined, now: number): number {
     const rates = this.#ratesOf(queue, key);
     return Math.max(0, ...rates.map(({ name, rate }) => gcraWait(asLimit(rate), this.#read(name), now, 1)));

@@ -9,13 +9,12 @@ import type {
 
 type Row = Record<string, unknown>;
 
-/** The stored numbers of states. An open assembly is either running, if it has a lease, or waiting. */
+/** The stored numbers of states. An open assembly is running if it has a lease; otherwise it is waiting. */
 export const OPEN = 0;
 export const PARKED = 1;
 export const DONE = 2;
 export const STOPPED = 3;
 
-/** The columns of an assembly, without its steps and signals. */
 export const assemblyColumns = `
   assembly.*, program.name, program.version, queue.name AS queue_name, lease.worker IS NOT NULL AS is_leased,
   coalesce(lease.deaths, due.deaths, 0) AS deaths, due.due_at, worker.name AS worker_name`;
@@ -76,7 +75,7 @@ export function toStep(row: Row): StoredStep {
   };
 }
 
-/** Returns the fields that few steps have as JSON, or null if the step has none of them. */
+/** Returns the rarely used fields of a step as JSON; null: it has none of them. */
 export function restOf({ error, because, story, signal }: StepRecord): string | null {
   if (error === undefined && because === undefined && signal === undefined && !story?.length) return null;
   return JSON.stringify({ error, because, story, signal });

@@ -1,7 +1,4 @@
-/**
- * The tables of the journal: assemblies (durable workflows), their steps and signals, their leases and due
- * times.
- */
+/** The tables of the journal: assemblies (durable workflows), their steps, signals, leases and due times. */
 export const journalSchema = `
   CREATE TABLE holdfast_program (
     id INTEGER PRIMARY KEY,

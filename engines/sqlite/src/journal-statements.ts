@@ -1,7 +1,6 @@
 import { assemblyColumns, assemblyTables, PARKED } from './journal-rows.ts';
 import type { Store } from './store.ts';
 
-/** The statements of the journal, each prepared once. */
 export function journalStatements(store: Store) {
   return {
     program: store.prepare(`
@@ -71,8 +70,7 @@ export function journalStatements(store: Store) {
       SELECT program.name, program.version, state, lease.seq IS NOT NULL AS is_leased, count(*) AS count
       FROM holdfast_assembly assembly JOIN holdfast_program program ON program.id = assembly.program
       LEFT JOIN holdfast_assembly_lease lease ON lease.seq = assembly.seq GROUP BY 1, 2, 3, 4 ORDER BY 1, 2`),
-    // With `max(assembly.seq)`, SQLite takes the id and the message of a group from the row with the largest
-    // seq.
+    // With `max(assembly.seq)`, SQLite takes `id` and `message` from the row with the largest seq.
     parkedGroups: store.prepare(`
       SELECT program.name, parked ->> '$.because' AS because, parked ->> '$.error.fingerprint' AS fingerprint,
         count(*) AS count, max(assembly.seq) AS seq, assembly.id, parked ->> '$.message' AS message

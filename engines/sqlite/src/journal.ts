@@ -55,13 +55,9 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-/**
- * The name under which workers listen for due assemblies. Listeners of one assembly use this name, a slash
- * and its id.
- */
+/** Workers listen for due assemblies under this name. Listeners of one assembly add a slash and its id. */
 const workersBell = '\0assemblies';
 
-/** The fields of a stored assembly that are needed to change it. */
 interface Found {
   readonly seq: number;
   readonly program: number;
@@ -75,10 +71,7 @@ interface Found {
   readonly isCommitted: boolean;
 }
 
-/**
- * Stores assemblies (durable workflows) in the file. Writes of one turn of the event loop share a
- * transaction.
- */
+/** Stores assemblies (durable workflows). Writes of one turn of the event loop share a transaction. */
 export function sqliteJournal(
   store: Store,
   bells: Doorbells,
@@ -88,7 +81,6 @@ export function sqliteJournal(
   const claims = new JournalClaims(store, queues);
   const programs = new Map<string, number>();
   store.onRollback(() => programs.clear());
-  /** How many listeners of this process watch each assembly, by id. */
   const watched = new Map<string, number>();
 
   const sql = journalStatements(store);
@@ -163,9 +155,7 @@ export function sqliteJournal(
     return { kind: 'took', revision: found.revision, ...(entry.transaction && { result }) };
   }
 
-  /**
-   * Runs a step of the caller within a savepoint. If the step throws, only its own writes are rolled back.
-   */
+  /** A savepoint: if the step throws, only its own writes are rolled back. */
   function runTransaction(
     run: (tx: DatabaseSync) => Payload | undefined | Promise<Payload | undefined>,
   ): { readonly result: Payload | undefined } | { readonly error: unknown } {
@@ -226,8 +216,8 @@ export function sqliteJournal(
   }
 
   /**
-   * Lets an assembly wait until `dueInMs` is over, or until a signal or another change arrives. If a change
-   * arrived after the worker read `revision`, the assembly is due at once.
+   * Lets an assembly wait for `dueInMs`, or for a change. If a change arrived after `revision` was read, it
+   * is due at once.
    */
   function lieDown(
     found: Found,
@@ -254,7 +244,6 @@ export function sqliteJournal(
     return sql.signals.all(seq, 0).some((row) => row.id === id);
   }
 
-  /** Increases the revision of an assembly, and notifies its worker and its listeners. */
   function touch({ seq }: Found, id: string): void {
     sql.revise.run(seq);
     bells.ringAfterCommit(workersBell);
@@ -524,10 +513,7 @@ export function sqliteJournal(
     },
   };
 
-  /**
-   * Stores the due time of an assembly again after its program version has changed: due times are stored by
-   * program version.
-   */
+  /** Due times are stored by program version, so a new version needs a new row. */
   function moveDue({ program, queue, key, seq }: Found): void {
     const row = sql.bySeq.get(seq);
     if (row?.due_at === null || row?.due_at === undefined) return;
@@ -563,10 +549,7 @@ function toFound(row: Record<string, unknown> | undefined): Found | undefined {
   );
 }
 
-/**
- * The token contains the numbers of the row and of the lease, so that progress entries find both without the
- * id.
- */
+/** The token contains the numbers of row and lease, so that both are found without the id. */
 function toLease(id: string, { seq, token }: ClaimedRow): AssemblyLease {
   return { id, token: `${seq}.${token}` };
 }

@@ -5,8 +5,8 @@ import type { SettlementBatch, TouchedKeys } from './settlement-batch.ts';
 import type { Store } from './store.ts';
 
 /**
- * Keeps events of one key in order. Only the earliest event of a key is in the ready queue. When that event is settled,
- * the next event of the key enters the queue.
+ * Keeps events of one key in order. Only the earliest event of a key is in the ready queue; after it, the
+ * next one enters.
  */
 export class KeyOrder {
   readonly #bells: Doorbells;
@@ -16,8 +16,9 @@ export class KeyOrder {
 
   constructor(store: Store, bells: Doorbells) {
     this.#bells = bells;
-    // Puts the next event of each key into the ready queue, except an event that is leased or blocks the key. ?2:
-    // [order_key, seq] of the settled events. ?3: their lease. ?4: the numbers of all events of that lease.
+    // Puts the next event of each key into the ready queue, unless it is leased or blocks the key.
+    // ?2: [order_key, seq] of the settled events. ?3: their lease. ?4: the numbers of all events of that
+    // lease.
     this.#promote = store.prepare(`
       INSERT OR IGNORE INTO holdfast_ready
       SELECT event.topic, ${queueOf}, event.due_at, event.seq
@@ -33,12 +34,11 @@ export class KeyOrder {
   }
 
   keepOrder(batch: SettlementBatch): void {
-    // This order matters: the first loop marks events that are still leased, so that the second loop skips them.
+    // The order matters: the first loop marks events that are still leased, and the second skips them.
     for (const [leaseId, touched] of batch.requeued) this.#holdFollowers(leaseId, touched, batch);
     for (const [leaseId, touched] of batch.freed) this.promote(touched, leaseId, batch.lease(leaseId)!.seqs);
   }
 
-  /** Puts the next event of each key into the ready queue. */
   promote({ topic, seqs }: TouchedKeys, leaseId = 0, leased: readonly number[] = []): void {
     const { changes } = this.#promote.run(
       topic.id,
@@ -50,7 +50,7 @@ export class KeyOrder {
   }
 
   /**
-   * Sets `lease_id` on later events of the key that are still leased, so that no worker leases them again.
+   * Marks later events of the key that are still leased (`lease_id`), so that no worker leases them again.
    */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;

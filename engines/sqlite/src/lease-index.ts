@@ -7,7 +7,9 @@ export interface LeaseOfEvent {
   readonly owner: string;
 }
 
-/** Finds the leases of events, for operators. A lease has a list of its events, but an event does not name its lease. */
+/**
+ * Finds the lease of an event, for operators. A lease lists its events, but an event does not name its lease.
+ */
 export class LeaseIndex {
   readonly #ofTopic;
 
@@ -15,10 +17,7 @@ export class LeaseIndex {
     this.#ofTopic = store.prepare('SELECT id, owner, seqs FROM holdfast_lease WHERE topic = ?');
   }
 
-  /**
-   * Returns the latest lease of each event. A lease is valid only if its id is above the `fence` of the
-   * event.
-   */
+  /** Returns the latest lease of each event. A lease is valid only if its id is above the event's `fence`. */
   of(topic: Topic): Map<number, LeaseOfEvent> {
     const found = new Map<number, LeaseOfEvent>();
     for (const { leaseId, owner, seqs } of this.all(topic)) {

@@ -21,13 +21,10 @@ import { toStoredMs } from './stored-time.ts';
 import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
-/** The most events of one lease, so that a transaction is short. */
 const leaseMax = 1000;
-/** How many events one statement reads. After each statement, the sizes of the events are added up. */
+/** How many events one statement reads. Then their sizes are added up. */
 const readTogether = 64;
-/** One transaction ends at most this many expired leases. */
 const endedTogether = 16;
-/** One lease call moves at most this many quarantined events out of the ready queue. */
 const heldTogether = 1000;
 
 const untried: ReadonlyMap<number, TrialRow> = new Map();
@@ -45,9 +42,9 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // New events have no attempts, so fewer columns are read for them.
+  // New events have no attempts, so fewer columns are read.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and no later event may overtake it.
+  // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and none may overtake it.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -97,10 +94,10 @@ export function leases(
     'UPDATE holdfast_lease SET has_extended = 1, check_at = min(check_at, ?) WHERE id = ?',
   );
 
-  /** Topics whose last lease returned as many events as requested. Their next lease skips the check for due events. */
+  /** Topics whose last lease was full. Their next lease skips the check for due events. */
   const busy = new Set<string>();
 
-  /** Reads due events of one queue. Events in quarantine are moved to `holdfast_held`. */
+  /** Reads due events of one queue. Quarantined events are moved to `holdfast_held`. */
   function due(
     topic: Topic,
     topicControls: TopicControls,
@@ -167,8 +164,8 @@ export function leases(
   }
 
   /**
-   * Reads due first tries and retries. With `retriesShare`, retries get that share of `limit`, and first tries get the
-   * rest. If one kind does not use its share, the other kind gets it.
+   * Reads due first tries and retries. `retriesShare` of `limit` is for retries; unused room goes to the
+   * other kind.
    */
   function dueOfBoth(
     topic: Topic,
@@ -180,7 +177,6 @@ export function leases(
     const { retriesShare, bytesMax = Infinity } = request;
     if (topicControls.retriesArePaused)
       return { first: due(topic, topicControls, firstTries, now, limit, bytesMax), again: [] };
-    // A limit of 1 cannot be divided between both kinds.
     if (retriesShare === undefined || limit === 1) {
       const first = due(topic, topicControls, firstTries, now, limit, bytesMax);
       return { first, again: due(topic, topicControls, retries, now, limit, bytesMax) };
@@ -204,7 +200,7 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // Read the trial columns of the events. They show whether later events of the key must wait for a retried event.
+    // These columns show whether later events of the key must wait for a retry.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;
@@ -226,7 +222,7 @@ export function leases(
         hasFollowers = true;
       }
     }
-    // The chosen events are the first of each queue, so one DELETE of a range removes them.
+    // The chosen events are the first of their queue, so one DELETE of a range removes them.
     for (const [which, last] of taken.entries()) {
       if (last) dequeue.run(topic.id, which, last[at.dueAt], last[at.seq]);
     }
@@ -272,10 +268,7 @@ export function leases(
     return { deliveries, suspects, nextDueInMs: next, controlsVersion: version };
   }
 
-  /**
-   * Ends expired leases. Their events become suspects, because one of them may have crashed the worker. Call it within
-   * a transaction.
-   */
+  /** Ends expired leases. Their events become suspects, because one of them may have crashed the worker. */
   function endOverdue(now: number): void {
     for (const { id: leaseId, topic, ends_at, has_followers, seqs } of overdue.all(now, endedTogether)) {
       const all = JSON.stringify(decodeSeqs(String(seqs)));
@@ -290,8 +283,8 @@ export function leases(
   }
 
   /**
-   * Ends expired leases and controls, and makes events due whose wall-clock time has come. One call handles a limited
-   * number, so that the transaction is short.
+   * Ends expired leases and controls, and makes events due whose wall-clock time has come: a limited number,
+   * so that the transaction is short.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);
@@ -300,7 +293,7 @@ export function leases(
   }
 
   return {
-    /** Ends all expired leases and controls, and makes all events due whose wall-clock time has come. */
+    /** Repeats `catchUp` in short transactions until nothing is left to do. */
     async catchUp(): Promise<void> {
       const needsCatchUp = (now: number, wall: number) =>
         isOverdue.get(now) !== undefined || appointments.haveCome(wall) || board.state(now).needsCatchUp;
@@ -359,7 +352,7 @@ export function leases(
       });
     },
 
-    /** Records that `count` events are settled. After its last event, the lease is deleted. */
+    /** Counts settled events of a lease. After its last event, the lease is deleted. */
     settled(leaseId: number, count: number): void {
       if (endIfLast.run(leaseId, count).changes === 0) fewer.run(count, leaseId);
     },
@@ -368,15 +361,12 @@ export function leases(
 
 export type Leases = ReturnType<typeof leases>;
 
-/** Returns the number of bytes, or of characters if the payload is a text. */
+/** Returns bytes, or characters if the payload is a text. */
 function sizeOf(row: EventRow): number {
   return row[at.payload].length;
 }
 
-/**
- * Reads rows until their sizes reach `bytesMax`, but at least one row. It reads several rows at a time, because that is
- * faster.
- */
+/** Reads rows until their sizes reach `bytesMax`, but at least one. Reading several at a time is faster. */
 function inParts(
   limit: number,
   bytesMax: number,

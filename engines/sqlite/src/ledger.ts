@@ -178,8 +178,8 @@ export class SqliteLedger implements Ledger<DatabaseSync> {
   }
 
   /**
-   * True: the scope has `liveMax` keys or more, even after some expired keys were removed. `holdfast_scope` stores the
-   * number of keys, so no statement counts them.
+   * Returns true if the scope has `liveMax` keys, even after expired ones were removed. `holdfast_scope`
+   * stores the number of keys.
    */
   #isFull(scope: string, liveMax: number, now: number): boolean {
     const isFull = () => Number(this.#scope.get(scope)?.keys ?? 0) >= liveMax;

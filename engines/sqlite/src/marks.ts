@@ -3,7 +3,8 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 /**
- * The first five digits of a time-ordered id change every three days. Marks with the same digits are removed together.
+ * The first five digits of a time-ordered id change every three days. Marks with the same digits are removed
+ * together.
  */
 const prefixLength = 5;
 const hourMs = 3_600_000;
@@ -11,14 +12,16 @@ const seven = 0x37;
 const dash = 0x2d;
 
 /**
- * Stores marks. A mark records that a handler has handled an event. The marks of about three days form a bucket, and
+ * Stores marks: records that a handler has handled an event. The marks of about three days form a bucket, and
  * are removed together.
  */
 export class Marks {
   readonly #keepMs: number;
-  /** The ids of handlers by name. A rollback clears this cache, because the rollback may have removed a handler. */
+  /** By name. A rollback clears this cache, because it may have removed a handler. */
   readonly #handlers = new Map<string, number>();
-  /** When each bucket of marks expires, by handler and by the first digits of the event ids. */
+  /**
+   * When each bucket expires (epoch ms by the store's clock), by handler and first digits of the event ids.
+   */
   readonly #buckets = new Map<string, number>();
   readonly #handler;
   readonly #addHandler;
@@ -64,7 +67,7 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  /** Returns true for each mark that exists. If all marks have the same handler, one SQL statement is enough. */
+  /** If all marks have the same handler, one SQL statement is enough. */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
@@ -97,8 +100,8 @@ export class Marks {
   }
 
   /**
-   * Writes marks for the events in `seqs` (JSON) that the lease still holds. Returns false and writes nothing if an id
-   * is not time-ordered.
+   * Writes marks for the events in `seqs` (JSON) that the lease still holds. Returns false, and writes
+   * nothing, if an id is not time-ordered.
    */
   writeMany(
     handler: string,
@@ -133,7 +136,7 @@ export class Marks {
     return swept;
   }
 
-  /** Call it after a rollback: the caches may contain rows that are not in the file. */
+  /** Call it after a rollback: the caches may have rows that are not in the file. */
   forgetWritten(): void {
     this.#handlers.clear();
     this.#buckets.clear();
@@ -152,7 +155,7 @@ export class Marks {
     return Number(id);
   }
 
-  /** Keeps the bucket until its newest mark expires. The row is written about once an hour, not with every mark. */
+  /** Keeps the bucket until its newest mark expires. The row is written about once an hour. */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;
@@ -163,7 +166,6 @@ export class Marks {
   }
 }
 
-/** True for a UUID of version 7. Only a few characters are checked. */
 function isTimeOrdered(id: string): boolean {
   return (
     id.length === 36 && id.charCodeAt(14) === seven && id.charCodeAt(8) === dash && id.charCodeAt(13) === dash

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
 /**
- * Node.js 22.19, and 24 before 24.7, cannot bind a parameter like `?1` that is used twice. A subclass of `DatabaseSync`
+ * Node.js 22.19, and 24 before 24.7, cannot bind a parameter like `?1` twice. A subclass of `DatabaseSync`
  * corrects that.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
@@ -37,7 +37,10 @@ export class NumberingDatabase extends DatabaseSync {
   }
 }
 
-/** Returns the text with plain `?`, and the parameter number of each. As in SQLite, a bare `?` gets the next number. */
+/**
+ * Returns the text with plain `?`, and the parameter number of each. A bare `?` gets the next number, as in
+ * SQLite.
+ */
 function spreadOut(sql: string): { text: string; numbers: number[] } {
   const numbers: number[] = [];
   let largest = 0;

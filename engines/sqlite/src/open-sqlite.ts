@@ -89,8 +89,8 @@ const known: Readonly<Record<keyof SqliteOptions, true>> = {
 /** Stores events, idempotency keys, parked events and rate limits in one file. */
 export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   /**
-   * Runs `work` in a transaction; events that it publishes with `publishWithin` commit together with its writes. `work`
-   * must be synchronous. If it throws, its writes are rolled back.
+   * Runs `work` in a transaction, together with events from `publishWithin`. It must be synchronous. If it
+   * throws, its writes are rolled back.
    */
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
@@ -118,15 +118,12 @@ export const sqliteFeatures: Features = {
 };
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** How long SQLite blocks the thread to wait for a lock. After that, a timer tries again. */
+/** How many ms SQLite blocks the thread to wait for a lock. After that, a timer tries again. */
 const busyTimeoutMs = 5;
-/** How long SQLite blocks the thread while the file is opened. There is no other work at that time. */
+/** How many ms SQLite blocks the thread while the file is opened: no other work waits then. */
 const openTimeoutMs = 5000;
 
-/**
- * The page cache is small on purpose. A queue uses few pages, and SQLite often walks through the whole cache at a
- * commit.
- */
+/** The page cache is small: a queue uses few pages, and a commit often walks through the whole cache. */
 const cacheKib = 8 * 1024;
 
 /** Opens an engine that stores everything in one file. Many processes may open the same file. */
@@ -217,7 +214,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
         (now, left) => presence.sweep(now, left),
         (now, left) => journal.sweep(now, left),
         (now, left, wall) => lot.sweep(now, wall, left),
-        // Audit entries have wall time, which may jump. So an entry must be old by both clocks.
+        // Wall time may jump, so an entry must be old by both clocks.
         (now, left, wall) => audit.sweep(Math.min(now, wall) - keepAuditMs, left),
       ];
       return store.write((now, wall) => {

@@ -28,12 +28,11 @@ import { toStoredMs } from './stored-time.ts';
 type Row = Record<string, unknown>;
 type Changing = Exclude<ChangeRequest['kind'], 'undo'>;
 
-/** One transaction changes at most this many events, so that it is short. */
 const changedTogether = 200;
 /** The position of an operation that has already read all events. */
 const atEnd = 'all';
 
-/** Changes the events with these numbers. `keepsTo`: the new removal time, if the operation is a keep. */
+/** Changes the events with these numbers. `keepsTo`: the new removal time, only for a keep. */
 type Change = (numbers: string, operation: Operation, wall: number, keepsTo: number) => void;
 
 interface Step {
@@ -49,7 +48,8 @@ export function sqliteOperations(
   counts: ParkedCounts,
   search: ParkedSearch,
 ): Operations {
-  // The wall clock may have been set back. So an operation covers all events up to the latest stored time of parking.
+  // The wall clock may have been set back. So an operation covers events up to the latest stored time of
+  // parking.
   const latest = ['parked', 'replaying', 'resolved', 'discarded'].map(
     (status) => `(SELECT max(parked_at) FROM holdfast_parked WHERE status = '${status}')`,
   );
@@ -87,7 +87,7 @@ export function sqliteOperations(
     RETURNING fingerprint, topic`);
   const noteReleased = store.prepare('UPDATE holdfast_operation SET released = released + ? WHERE id = ?');
 
-  // Parameters: ?1 is the numbers of the events, ?2 is the operation, ?3 is the new value in `set`.
+  // ?1: the numbers of the events. ?2: the operation. ?3: the new value in `set`.
   const change = (set: string) =>
     store.prepare(`
       UPDATE holdfast_parked SET changed_by = ?2, ${set} WHERE number IN (SELECT value FROM json_each(?1))
@@ -128,7 +128,6 @@ export function sqliteOperations(
     return row && toOperation(row, aheadMs);
   }
 
-  /** Finds the next events that the operation covers. */
   function nextCovered(row: Row, operation: Operation, limit: number): { rows: Row[]; to: string } {
     const filter = coveredBy(operation)!;
     const to = Math.min(filter.to ?? Infinity, Number(row.covers_to ?? row.started_at) + 1);
@@ -137,13 +136,11 @@ export function sqliteOperations(
     return { rows: step.rows, to: step.to ? JSON.stringify(step.to) : atEnd };
   }
 
-  /** Finds the next events whose last change was made by the operation `of`. */
   function nextChanged(row: Row, of: string, limit: number): { rows: Row[]; to: string } {
     const rows = changedBy.all(of, Number(row.position ?? 0), limit);
     return { rows, to: rows.length < limit ? atEnd : String(rows.at(-1)?.number) };
   }
 
-  /** Assigns up to `limit` more events to the replay, in one step. Call it within a transaction. */
   function selectSome(id: string, limit: number): Step {
     const row = find.get(id);
     if (row?.stage !== 'selecting' || row.position === atEnd) return over;
@@ -153,7 +150,6 @@ export function sqliteOperations(
     return { count: rows.length, isOver: to === atEnd };
   }
 
-  /** Changes up to `limit` more events, in one step. Call it within a transaction. */
   function changeSome(id: string, limit: number, { wall }: Time): Step {
     const row = find.get(id);
     if (row?.stage !== 'applying' || row.position === atEnd) return over;
@@ -167,7 +163,9 @@ export function sqliteOperations(
     return { count: rows.length, isOver: to === atEnd };
   }
 
-  /** Repeats `step` until it has changed an event or is over. One step may read many events and change none. */
+  /**
+   * Repeats `step` until it has changed an event or is over: one step may read many events and change none.
+   */
   async function untilFound(step: (time: Time) => Step): Promise<number> {
     for (;;) {
       const { count, isOver } = await store.write((now, wall) => step({ now, wall }));
@@ -262,7 +260,8 @@ export function sqliteOperations(
         );
       }
       await store.write(() => {
-        // `noteReplaying` skips events that were already handled: `ParkingLot` has counted their publish.
+        // `noteReplaying` skips events that were already handled: their release was counted with their
+        // result.
         const released = noteReplaying.all(id, numbersOf(rows));
         counts.move(released, 'parked', 'replaying');
         noteReleased.run(released.length, id);
@@ -276,12 +275,15 @@ function numbersOf(rows: readonly Row[]): string {
   return JSON.stringify(rows.map(({ number }) => number));
 }
 
-/** Moves the times in `memo` by `byMs`. Callers see wall time, but the file has the store's time, which cannot jump. */
+/**
+ * Moves the times in `memo` by `byMs`. Callers see wall time; the file has the store's time, which cannot
+ * jump.
+ */
 function shifted(memo: ReplayState, byMs: number): ReplayState {
   return { ...memo, paidUntil: memo.paidUntil + byMs, canarySince: memo.canarySince + byMs };
 }
 
-/** Reads an operation. `aheadMs`: how far the wall clock is ahead of the store's clock. */
+/** `aheadMs`: how far the wall clock is ahead of the store's clock. */
 function toOperation(row: Row, aheadMs: number): Operation {
   return {
     id: String(row.id),

@@ -1,7 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite';
 import { filterProperties, type ParkedFilter, type ParkedProperties, valuesOf } from '@holdfast/contracts';
 
-/** A piece of SQL, and the values of its parameters. */
 export interface Sql {
   readonly sql: string;
   readonly values: readonly SQLInputValue[];
@@ -9,9 +8,7 @@ export interface Sql {
 
 const isAscii = /^\p{ASCII}*$/u;
 
-/**
- * Returns the conditions of a filter that no index answers. Status and times are left out, because indexes answer them.
- */
+/** Returns the conditions of a filter. Status and times are left out, because indexes answer them. */
 export function conditionsOf(filter: ParkedFilter): Sql {
   const { isFree, text, not = {} } = filter;
   return all([

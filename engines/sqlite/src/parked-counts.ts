@@ -10,12 +10,12 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** Parked events with the same status, fingerprint and topic are counted together. */
+/** Parked events that are counted together. */
 export type CountedKind = readonly [status: string, fingerprint: string, topic: string];
 
 /**
- * Stores how many parked events there are of each kind, so that counts need not read the events. Code that
- * changes the status of an event must call `move` or `add`.
+ * Stores how many parked events there are of each kind, so that counts need not read the events. Each change
+ * of a status must call `move` or `add`.
  */
 export class ParkedCounts {
   readonly #store: Store;
@@ -40,10 +40,7 @@ export class ParkedCounts {
     this.#changes.set(name, (this.#changes.get(name) ?? 0) + by);
   }
 
-  /**
-   * Records that events have got another status. Each row has a `fingerprint` and a `topic`. Call it within a
-   * transaction.
-   */
+  /** Counts rows (with `fingerprint` and `topic`) that got another status. Call it within a transaction. */
   move(rows: readonly Row[], from: ParkedStatus, to: ParkedStatus): void {
     for (const row of rows) {
       this.add([from, String(row.fingerprint), String(row.topic)], -1);
@@ -51,12 +48,11 @@ export class ParkedCounts {
     }
   }
 
-  /** Returns the number of events. `filter` may name only status, fingerprint and topic. */
+  /** `filter` may name only status, fingerprint and topic. */
   count(filter: ParkedFilter): number {
     return Number(this.#all('total(count) AS count', filter)[0]?.count);
   }
 
-  /** Returns the groups after the given count and fingerprint, the largest group first. */
   groups(filter: ParkedFilter, [count, fingerprint]: Place, limit: number): ParkedGroup[] {
     const rows = this.#all('fingerprint, sum(count) AS count', filter, {
       sql: `
@@ -71,7 +67,6 @@ export class ParkedCounts {
     return rows.map((row) => toGroup(kinds.get(String(row.fingerprint))!, Number(row.count)));
   }
 
-  /** Returns how many events have each value of a column, in no order. */
   breakdown(filter: ParkedFilter, column: 'status' | 'fingerprint' | 'topic'): Map<string, number> {
     const rows = this.#all(`${column} AS value, sum(count) AS count`, filter, {
       sql: `GROUP BY ${column}`,
@@ -80,7 +75,7 @@ export class ParkedCounts {
     return new Map(rows.map(({ value, count }) => [String(value), Number(count)]));
   }
 
-  /** Returns the kinds that match the filter, or `undefined` if there are more than `max`. */
+  /** Returns the kinds that match the filter; `undefined`: there are more than `max`. */
   kinds(filter: ParkedFilter, max: number): CountedKind[] | undefined {
     const rows = this.#all('status, fingerprint, topic', filter, { sql: 'LIMIT ? + 0', values: [max + 1] });
     return rows.length > max
@@ -88,7 +83,6 @@ export class ParkedCounts {
       : rows.map((row) => [String(row.status), String(row.fingerprint), String(row.topic)]);
   }
 
-  /** Returns the first and the latest event of each kind, the kind with the latest event first. */
   #details(filter: ParkedFilter): Row[] {
     const ofKind = `holdfast_parked parked
       WHERE parked.status = kind.status AND parked.fingerprint = kind.fingerprint AND parked.topic = kind.topic`;
@@ -130,7 +124,7 @@ function conditionsOf({ status = 'parked', fingerprint, topic }: ParkedFilter, t
   ]);
 }
 
-/** Makes a group of `kinds`. They have the same fingerprint, and the kind with the latest event comes first. */
+/** `kinds` have the same fingerprint, and the one with the latest event comes first. */
 function toGroup(kinds: readonly Row[], count: number): ParkedGroup {
   const { fingerprint, reason, message, parked_at } = kinds[0]!;
   return {

@@ -15,28 +15,27 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** A part of the events that one index returns in the order of parking. */
+/** Events that one index returns in the order of parking. */
 interface Range extends Sql {
   readonly index: string;
 }
 
 export interface Found {
   readonly rows: Row[];
-  /** Where the search stopped, and how many events it had read. `undefined`: it did not stop at `lookMax`. */
+  /** Where the search stopped because of `lookMax`, and how many events it had read. */
   readonly stopped: { readonly at: Place; readonly looked: number } | undefined;
 }
 
-/** How many rows one statement reads. The event loop can run other work between two statements. */
+/** How many rows one statement reads. The event loop runs other work between two statements. */
 const readTogether = 5000;
 /** If a search needs more ranges than this, it reads all events of the status instead. */
 const rangesMax = 40;
-/** How many prepared statements are kept. Their texts depend on the filters, so there can be very many. */
+/** The texts of statements depend on the filters, so there can be very many. */
 const statementsMax = 100;
 
 const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
 const end: Place = [Number.MAX_SAFE_INTEGER, ''];
 
-/** Finds parked events by a filter, in short steps. */
 export class ParkedSearch {
   readonly #store: Store;
   readonly #counts: ParkedCounts;
@@ -51,8 +50,8 @@ export class ParkedSearch {
   }
 
   /**
-   * Returns at most `limit` events that were parked before the position `after`, the latest first. Reads at most about
-   * `lookMax` events. `columns` must contain `parked_at` and `id`.
+   * Returns at most `limit` events that were parked before `after`, the latest first. Reads about `lookMax`
+   * events at most. `columns` must contain `parked_at` and `id`.
    */
   async list(
     filter: ParkedFilter,
@@ -81,7 +80,6 @@ export class ParkedSearch {
     return count;
   }
 
-  /** Returns all groups of events with the same fingerprint, the largest first. */
   async groups(filter: ParkedFilter): Promise<Omit<ParkedGroup, 'reason' | 'message'>[]> {
     const groups = new Map<string, { count: number; firstAt: number; lastAt: number; topics: Set<string> }>();
     await this.#walk(filter, undefined, Infinity, (from) => {
@@ -106,7 +104,6 @@ export class ParkedSearch {
       .sort((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1));
   }
 
-  /** Returns how many events have each value of a property, in no order. */
   async breakdown(filter: ParkedFilter, by: BreakdownBy): Promise<Map<string | undefined, number>> {
     const counts = new Map<string | undefined, number>();
     const value: Sql =
@@ -124,7 +121,6 @@ export class ParkedSearch {
     return counts;
   }
 
-  /** Returns the latest buckets, the earliest of them first. */
   async histogram(filter: ParkedFilter, bucketMs: number): Promise<HistogramBucket[]> {
     const buckets = new Map<number, number>();
     await this.#walk(filter, undefined, Infinity, (from) => {
@@ -133,7 +129,7 @@ export class ParkedSearch {
         const bucket = Number(row.at);
         buckets.set(bucket, (buckets.get(bucket) ?? 0) + Number(row.count));
       }
-      // The last bucket may continue in the next part, so read until there is one bucket more.
+      // The last bucket may continue in the next part, so read one bucket more.
       return buckets.size <= bucketsMax;
     });
     return [...buckets]
@@ -143,8 +139,8 @@ export class ParkedSearch {
   }
 
   /**
-   * Reads one step of the list, the earliest first. The next step starts at `to`; `undefined`: this was the last step.
-   * Call it within a transaction.
+   * Reads one part of the list, the earliest first. The next part starts at `to`; `undefined`: this was the
+   * last. Call it within a transaction.
    */
   step(
     filter: ParkedFilter,
@@ -166,8 +162,8 @@ export class ParkedSearch {
   }
 
   /**
-   * Splits the events into parts, the latest first, and calls `visit` for each part until it returns false. `visit`
-   * gets a function that returns the SQL to read columns of this part.
+   * Splits the events into parts, the latest first. `visit` gets a function that makes the SQL for a part,
+   * and returns false to stop.
    */
   async #walk(
     filter: ParkedFilter,
@@ -233,7 +229,7 @@ export class ParkedSearch {
   #all(sql: string, values: readonly SQLInputValue[]): Row[] {
     const known = this.#statements.get(sql);
     const statement = known ?? this.#store.database.prepare(sql);
-    // A map keeps the order of insertion, so the first statement is the one that was not used for the longest time.
+    // A Map keeps the order of insertion, so the first statement was not used for the longest time.
     this.#statements.delete(sql);
     this.#statements.set(sql, statement);
     if (this.#statements.size > statementsMax) this.#statements.delete(this.#statements.keys().next().value!);
@@ -243,7 +239,7 @@ export class ParkedSearch {
 
 const place: Sql = { sql: 'number, parked_at, id', values: [] };
 
-/** Returns the SELECT of all ranges. With ORDER BY and LIMIT, SQLite reads the ranges in turns, and stops early. */
+/** With ORDER BY and LIMIT, SQLite reads the ranges in turns, and stops early. */
 function union(ranges: readonly Range[], columns: Sql, condition: Sql): Sql {
   const parts = ranges.map(({ index, sql, values }) => ({
     sql: `SELECT ${columns.sql} FROM holdfast_parked INDEXED BY ${index} WHERE ${sql} AND ${condition.sql}`,
@@ -264,7 +260,7 @@ function upwards(start: Place, below: '<' | '<=', to: Place): Sql {
   return { sql: `(parked_at, id) > (?, ?) AND (parked_at, id) ${below} (?, ?)`, values: [...start, ...to] };
 }
 
-/** Returns the lowest and the highest position that an event of the filter can have. */
+/** Returns the lowest and the highest position that a matching event can have. */
 function limitsOf({ from, to }: ParkedFilter): [lowest: Place, highest: Place] {
   return [from === undefined ? beginning : [from, ''], to === undefined ? end : [to, '']];
 }

@@ -66,7 +66,6 @@ export class ParkingLot {
     return row && toParked(row, aheadMs);
   }
 
-  /** Parks an event. Returns false if the event is already parked. */
   park(event: NewlyParked, now: number, wall: number): boolean {
     const known = this.#find.get(event.id);
     const failedAgain = known !== undefined && known.operation !== null && known.operation === event.replay;
@@ -89,7 +88,6 @@ export class ParkingLot {
     return true;
   }
 
-  /** Records that a replay succeeded. Returns false if the event does not belong to this replay. */
   resolve(id: string, operation: string): boolean {
     const row = this.#find.get(id);
     if (row?.operation !== operation) return false;
@@ -99,7 +97,6 @@ export class ParkingLot {
     return true;
   }
 
-  /** Removes at most `limit` events whose retention time is over, and writes an audit entry. */
   sweep(now: number, wall: number, limit: number): number {
     const removed = this.#overdue.all(now, limit);
     for (const row of removed) this.#counts.add(kindOf(row), -1);
@@ -112,8 +109,8 @@ export class ParkingLot {
   }
 
   /**
-   * Counts the result of a replayed event. The event can be handled before the operation has recorded that it
-   * was published. Then the publish is counted here, too.
+   * Counts the result of a replayed event. If it was handled before its release was recorded, the release is
+   * counted here, too.
    */
   #noteOutcome(row: Row, outcome: 'succeeded' | 'failedAgain'): void {
     const released = row.status === 'replaying' ? 0 : 1;

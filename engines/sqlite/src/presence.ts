@@ -9,7 +9,6 @@ import {
 } from '@holdfast/contracts';
 import type { Store } from './store.ts';
 
-/** Stores the latest report of each process. */
 export class SqlitePresence implements Presence {
   readonly #store: Store;
   readonly #put;

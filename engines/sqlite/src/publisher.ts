@@ -7,7 +7,7 @@ import type { Time } from './store-clock.ts';
 import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, topicSql, toTopic } from './topics.ts';
 
-/** How many rows one INSERT writes. With ten rows instead of one, an event takes a third less time. */
+/** How many rows one INSERT writes. With ten rows, an event takes a third less time than with one. */
 const rowsTogether = 10;
 
 const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at, order_key, due_at'.split(
@@ -15,8 +15,8 @@ const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at
 );
 
 /**
- * A replayed event replaces the parked event in its row. These columns stay, because later events of the key wait for
- * the row.
+ * A replayed event replaces the parked event in its row. These columns stay, because later events of the key
+ * wait for that row.
  */
 const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'order_key']);
 
@@ -91,8 +91,8 @@ export class Publisher {
   }
 
   /**
-   * Stores an event only if its key has unsettled events, or if its id is already stored. Earlier events of `events`
-   * count as unsettled, too. Returns true for each event that the store now has.
+   * Stores an event only if its id is stored, or its key has unsettled events (also earlier ones of
+   * `events`). Returns true for each event that the store now has.
    */
   publishBehind(name: string, events: readonly NewEvent[], time: Time): boolean[] {
     const row = this.#topic.get(name);
@@ -107,7 +107,6 @@ export class Publisher {
     });
   }
 
-  /** Inserts the events that are not stored yet, and returns how many. */
   #insert(topic: Topic, events: readonly NewEvent[], ids: string[], first: number, time: Time): number {
     const values = this.#values;
     const width = columns.length;
@@ -128,14 +127,14 @@ export class Publisher {
   }
 
   /**
-   * If the parked event blocks its key, the replayed event replaces it in its row, and so keeps its position. Returns
-   * false if the parked event does not block its key.
+   * If the parked event blocks its key, the replayed event takes its row, and so its position. Otherwise
+   * returns false.
    */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);
     const seq = Number(known?.seq);
     if (known?.blocking !== 1) {
-      // The event is already stored. Assign it to the replay, so that the replay counts its result.
+      // The event is already stored. It now belongs to the replay, which counts its result.
       if (event.past?.replay !== undefined) this.#adopt.run(event.past.replay, seq);
       return false;
     }
@@ -148,7 +147,6 @@ export class Publisher {
     return true;
   }
 
-  /** Stores the attempts that another engine has made, before the event is put into the ready queue. */
   #keepAttempts({ past }: NewEvent, seq: number): void {
     if (past?.moved === undefined) return;
     const { attempts = 0, snoozes = 0, nextDelayMs = null, lastError, story = [] } = past.moved;
@@ -159,7 +157,6 @@ export class Publisher {
     );
   }
 
-  /** Stores the time of day at which the event is due, if it is in the future. */
   #keepAppointment({ dueAt }: NewEvent, seq: number, { wall }: Time): void {
     if (dueAt !== undefined && dueAt > wall) this.#appoint.run(seq, toStoredMs(dueAt));
   }

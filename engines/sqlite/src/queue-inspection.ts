@@ -16,15 +16,14 @@ import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** If counting takes longer than this, the result is used again for a while. */
+/** If counting takes more ms than this, the result is used again for a while. */
 const slowCountMs = 50;
 /**
- * After a slow count, the result is used for 20 times the duration of the count. So counting takes at most a twentieth
- * of the time.
+ * A slow result is used for 20 times the duration of the count. So counting takes at most a twentieth of the
+ * time.
  */
 const reusedTimes = 20;
 
-/** Lets operators count unfinished events, retry an event now, or unblock its key. */
 export function queueInspection(
   store: Store,
   topics: Topics,
@@ -127,7 +126,6 @@ export function queueInspection(
       return counts;
     },
 
-    /** Makes a delayed event due now. Call it within a transaction. */
     retryNow(name: string, id: string, now: number): boolean {
       const topic = topics.open(name);
       const row = find.get(id, topic.id);
@@ -138,7 +136,7 @@ export function queueInspection(
       return true;
     },
 
-    /** Removes a parked event from the queue, so that later events of its key can run. Call it within a transaction. */
+    /** Removes a parked event from the queue, so that later events of its key can run. */
     unblock(name: string, id: string): boolean {
       const topic = topics.open(name);
       const row = find.get(id, topic.id);

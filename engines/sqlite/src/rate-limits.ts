@@ -13,7 +13,7 @@ export class SqliteRateLimits implements RateLimits {
   readonly #forget;
   readonly #lastOf;
   readonly #clear;
-  /** The last key that the sweep has read. After the last key of the table, the sweep starts again at the first. */
+  /** The last key that the sweep has read. After the last key of the table, it starts again. */
   #sweptTo = '';
 
   constructor(store: Store) {

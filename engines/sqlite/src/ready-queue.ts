@@ -1,6 +1,6 @@
 /**
- * The values of the column `queue` in `holdfast_ready`. A suspect is an event whose lease expired: it may have crashed
- * its worker.
+ * The values of the column `queue`. A suspect is an event whose lease expired: it may have crashed its
+ * worker.
  */
 export const firstTries = 0;
 export const retries = 1;

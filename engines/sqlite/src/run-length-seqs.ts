@@ -1,6 +1,6 @@
 /**
- * Encodes numbers as text: the first number, then the offset and the length of each run of consecutive numbers. The
- * events of a lease mostly have consecutive numbers, so the text is short.
+ * Encodes numbers as text: the first number, then the offset and length of each consecutive run. A lease
+ * mostly has consecutive numbers, so the text is short.
  */
 export function encodeSeqs(seqs: readonly number[]): string {
   const sorted = seqs.toSorted((a, b) => a - b);

@@ -3,8 +3,8 @@ import { journalSchema } from './journal-schema.ts';
 import { SqliteError } from './sqlite-errors.ts';
 
 /**
- * The SQL of each schema version. Never change a released version; add a new one at the end. All names start with
- * `holdfast_`, because the file may also have tables of the application.
+ * The SQL of each schema version. Never change a released version; add a new one at the end. Names start with
+ * `holdfast_`, because the file may have tables of the application.
  */
 export const schemaSteps: readonly string[] = [
   `
@@ -394,7 +394,7 @@ export function migrate(database: DatabaseSync, steps: readonly string[] = schem
   }
 }
 
-/** Returns the version of the schema, or `undefined` if the file has no tables of this package. */
+/** `undefined`: the file has no tables of this package. */
 export function versionOf(database: DatabaseSync): number | undefined {
   const table = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'`).get();
   const row = table && database.prepare('SELECT version FROM holdfast_schema').get();

@@ -1,6 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** How many numbers a process reserves in advance. So most transactions need not write the last number. */
+/**
+ * How many numbers a process reserves in advance, so that most transactions need not store the last number.
+ */
 const reserved = 4096;
 
 /** Returns numbers that increase with every transaction of every process. Use it only within a transaction. */
@@ -8,7 +10,9 @@ export class Sequence {
   readonly #read: StatementSync;
   readonly #write: StatementSync;
   #next = 1;
-  /** The last number that this process has reserved. If the file has another number, another process was active. */
+  /**
+   * The last number that this process has reserved. If the file has another one, another process was active.
+   */
   #last = 0;
 
   constructor(database: DatabaseSync) {
@@ -29,7 +33,7 @@ export class Sequence {
     return first;
   }
 
-  /** Call this method after a rollback: the reserved numbers may be taken by another process. */
+  /** Call it after a rollback: another process may take the reserved numbers. */
   forget(): void {
     this.#last = 0;
   }

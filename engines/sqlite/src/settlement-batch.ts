@@ -26,17 +26,15 @@ export const leaseRowSql =
 
 const noSeqs: readonly number[] = [];
 
-/** What all settlements of one `settle` call share. Topics and leases are read only once. */
+/** What all settlements of one `settle` call share, so that topics and leases are read only once. */
 export class SettlementBatch {
   readonly settlements: readonly AnySettlement[];
   readonly now: number;
-  /** The time by the machine's clock, for times that people read. */
   readonly wall: number;
   /** Keys whose next event may be leased now, by lease id. */
   readonly freed = new Map<number, TouchedKeys>();
   /** Keys whose event is back in the queue, or is parked and blocks its key, by lease id. */
   readonly requeued = new Map<number, TouchedKeys>();
-  /** How many events were settled, by lease id. */
   readonly settled = new Map<number, number>();
   readonly #known: Topics;
   readonly #leaseRow: StatementSync;

@@ -50,7 +50,7 @@ export interface SettlementParts {
   readonly bells: Doorbells;
 }
 
-/** Settles leased events: acknowledges, retries, parks or reroutes them. Call `settle` within a transaction. */
+/** Settles leased events. Call `settle` within a transaction. */
 export class Settlements {
   readonly #store: Store;
   readonly #topics: Topics;
@@ -146,7 +146,7 @@ export class Settlements {
     return answers;
   }
 
-  /** Acknowledges all events of the group. If that is not possible, changes nothing and returns false. */
+  /** Acknowledges all events of the group, or changes nothing and returns false. */
   #ackTogether({ leaseId, topic: name, marks, indexes, seqs }: AckGroup, batch: SettlementBatch): boolean {
     const { settlements, now } = batch;
     const lease = batch.lease(leaseId);
@@ -175,7 +175,7 @@ export class Settlements {
     return true;
   }
 
-  /** A fast path for retries in topics without key order. Returns `undefined` if the settlement is of another kind. */
+  /** A fast path for retries in topics without key order. `undefined`: the settlement is of another kind. */
   #retryPlainly(
     settlement: AnySettlement,
     { leaseId, seq }: Token,
@@ -223,7 +223,7 @@ export class Settlements {
   }
 
   /**
-   * Writes the marks, calls `commit`, and stores the new state of the event. If a mark exists, the event was already
+   * Writes the marks, calls `commit`, and stores the new state. If a mark exists, the event was already
    * handled, and `commit` is not called.
    */
   #withCommit(
@@ -255,11 +255,11 @@ export class Settlements {
     try {
       const answer = commit(database);
       if (!(answer instanceof Promise)) return undefined;
-      // An asynchronous `commit` would write after the end of this transaction. So a promise is refused.
+      // An asynchronous `commit` would write after the end of this transaction, so refuse a promise.
       answer.catch(() => {});
       throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
     } catch (error) {
-      // A full disk is not the fault of `commit`. So throw, and let the caller repeat the settlement later.
+      // A full disk is not the fault of `commit`. Throw, so that the caller repeats the settlement later.
       if (!database.isTransaction || isFull(error)) throw error;
       return commitFailed(error);
     }
@@ -362,14 +362,13 @@ export class Settlements {
       target.ordering === 'key' ? 1 : 0,
       batch.now,
     );
-    // The target topic already has an event with this id, so delete this one.
+    // The target topic already has this event, so delete this one.
     if (isNew.changes === 0) this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);
     this.#enqueue.run(moved);
     this.#bells.ringAfterCommit(target.name);
   }
 
-  /** Removes the event, and notes that the next event of its key can be leased. */
   #removeAndFree({ seq, leaseId, topic, orderKey }: LeasedEvent, batch: SettlementBatch): void {
     this.#remove.run(seq);
     noteKey(batch.freed, leaseId, topic, orderKey, seq);

@@ -16,7 +16,7 @@ export interface Time {
   readonly wall: number;
 }
 
-/** One stored reading of the clocks. All processes compute the store's time from this reading, so they agree. */
+/** One stored reading of the clocks. All processes compute the store's time from it, so they agree. */
 interface Anchor {
   readonly bootId: string;
   readonly monotonicMs: number;
@@ -24,18 +24,17 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/**
- * An anchor in memory is valid while it is younger than this: processes replace the anchor in the file only when it is
- * older.
- */
+/** An anchor in memory is valid for this many ms: processes replace the stored one only when it is older. */
 const renewMs = 1000;
 
-/** While the store's time differs from the wall time, it runs up to 10 % faster or slower than normal. */
+/**
+ * While the store's time differs from the wall time, it runs at most this share faster or slower than normal.
+ */
 const slewMax = 0.1;
 
 /**
- * The clock of the store, in epoch ms. It runs like the monotonic clock, slowly approaches the wall time, and never
- * goes back.
+ * The clock of the store, in epoch ms. It runs like the monotonic clock, slowly approaches the wall time, and
+ * never goes back.
  */
 export class StoreClock {
   readonly #clock: Clock;
@@ -51,7 +50,6 @@ export class StoreClock {
     this.#write = database.prepare('INSERT OR REPLACE INTO holdfast_clock VALUES (1, ?, ?, ?, ?)');
   }
 
-  /** Returns the time without writing to the file. */
   read(): Time {
     const monotonicMs = this.#monotonic.now();
     const wall = this.#clock.epochMs();
@@ -71,7 +69,7 @@ export class StoreClock {
     return { now: Math.floor(storeMs), wall };
   }
 
-  /** Call it after a rollback. The rollback undid the last write of the clock's row, so the row must be read again. */
+  /** Call it after a rollback, which may have undone the last write of the anchor. */
   forget(): void {
     this.#anchor = undefined;
   }
@@ -91,9 +89,7 @@ export class StoreClock {
 
 const clocksGiven = new WeakMap<Clock, MonotonicClock>();
 
-/**
- * Returns the machine's monotonic clock. A virtual clock gets its own boot id, because other processes do not share it.
- */
+/** A virtual clock gets its own boot id, because other processes do not share it. */
 export function monotonicClockOf(clock: Clock): MonotonicClock {
   if (clock === systemClock) return systemMonotonicClock();
   const known = clocksGiven.get(clock) ?? { bootId: `given ${systemRandom()}`, now: () => clock.now() };
@@ -102,7 +98,8 @@ export function monotonicClockOf(clock: Clock): MonotonicClock {
 }
 
 /**
- * Returns the store's time. After a restart of the machine, it is the wall time, but never before the last stored time.
+ * Returns the store's time. After a restart of the machine it is the wall time, but never before the last
+ * stored time.
  */
 function storeTimeAt(anchor: Anchor | undefined, bootId: string, monotonicMs: number, wall: number): number {
   if (!anchor) return wall;

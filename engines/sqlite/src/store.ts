@@ -11,7 +11,6 @@ export interface StoreSettings {
   readonly clock: Clock;
   readonly monotonic: MonotonicClock;
   readonly random: Random;
-  /** How long writes wait while another process locks the file. */
   readonly busyMaxMs: number;
   readonly beforeWrite: () => void;
 }
@@ -22,13 +21,14 @@ interface Job {
   readonly reject: (error: unknown) => void;
   answer: unknown;
   refusal: unknown;
-  /** True after a shared transaction failed. The job then runs alone, to find out whether it caused the failure. */
+  /**
+   * True after a shared transaction failed. The job then runs alone, to see whether it caused the failure.
+   */
   isAlone: boolean;
-  /** True after the disk was full. The job is tried once more, after a checkpoint. */
   isSecondTry: boolean;
 }
 
-/** After this time a transaction takes no more jobs, so that the event loop can run other work. */
+/** After this many ms a transaction takes no more jobs, so that the event loop can run other work. */
 const transactionMs = 4;
 
 /** How long to wait while another process locks the file: 1 to 20 ms. */
@@ -76,7 +76,7 @@ export class Store {
   }
 
   /**
-   * Returns a statement from a cache. Write a limit as `? + 0`: for a bare `LIMIT ?`, SQLite compiles the statement
+   * Returns a cached statement. Write a limit as `? + 0`: for a bare `LIMIT ?`, SQLite compiles the statement
    * again for each value.
    */
   prepare(sql: string): StatementSync {
@@ -87,7 +87,7 @@ export class Store {
     return statement;
   }
 
-  /** Prepares a statement that returns rows as arrays. This is twice as fast for rows with many columns. */
+  /** Rows as arrays are twice as fast for many columns. */
   prepareRows(sql: string): StatementSync {
     const statement = this.database.prepare(sql);
     statement.setReturnArrays(true);
@@ -95,8 +95,8 @@ export class Store {
   }
 
   /**
-   * Runs `work` in a transaction that other jobs may share. Resolves after the commit. If `work` throws a
-   * `HoldfastError`, the other jobs still commit, so it must throw before it writes.
+   * Runs `work` in a transaction that other jobs may share; resolves after the commit. After a
+   * `HoldfastError` the other jobs still commit, so throw it before any write.
    */
   write<T>(work: (now: number, wall: number) => T): Promise<T> {
     if (this.#isClosed) return Promise.reject(closed(this.#settings.file));
@@ -139,7 +139,6 @@ export class Store {
     });
   }
 
-  /** Calls `callback` after the current commit, but not after a rollback. */
   afterCommit(callback: () => void): void {
     this.#afterCommit.push(callback);
   }
@@ -177,7 +176,7 @@ export class Store {
       this.#finish(jobs);
     } catch (error) {
       this.#undo();
-      // One of the jobs caused the failure. Run each job in its own transaction, to find out which.
+      // Run each job in its own transaction, to find out which one caused the failure.
       if (jobs.length > 1) for (const job of jobs) job.isAlone = true;
       else if (!this.#isWorthAnotherTry(jobs[0]!, error)) {
         this.#queue.shift()?.reject(toSqliteError(error, this.#settings.file));
@@ -186,9 +185,7 @@ export class Store {
     this.#schedule();
   }
 
-  /**
-   * Returns true if another try may succeed: the disk was full, and a checkpoint has now emptied the write-ahead log.
-   */
+  /** Returns true if the disk was full, and a checkpoint has now emptied the write-ahead log. */
   #isWorthAnotherTry(job: Job, error: unknown): boolean {
     if (job.isSecondTry || !isFull(error)) return false;
     job.isSecondTry = true;
@@ -206,7 +203,7 @@ export class Store {
     for (const job of this.#queue) {
       if (jobs.length > 0 && (job.isAlone || jobs[0]!.isAlone || this.clock.now() >= endsAt)) return;
       jobs.push(job);
-      // Read the clock only after the job was added to `jobs`. If reading fails, the caller then rejects this job.
+      // Read the clock after the job was added to `jobs`, so that an error rejects this job.
       time ??= this.#time.tick();
       run(job, time);
     }
@@ -237,8 +234,8 @@ export class Store {
   }
 
   /**
-   * Begins a transaction, or returns false. If another process locks the file, a timer tries again until `busyMaxMs`
-   * have passed. After that time, or after another error, all jobs reject.
+   * Begins a transaction, or returns false. While another process locks the file, a timer tries again; after
+   * `busyMaxMs`, all jobs reject.
    */
   #tryBegin(): boolean {
     try {

@@ -9,12 +9,8 @@ import { type Topic, toTopic } from './topics.ts';
 export interface TopicSnapshot {
   readonly topic: Topic;
   readonly topicControls: TopicControls;
-  /** The number of the last change of any pause or quarantine. */
   readonly version: number;
-  /**
-   * True: a lease or a control has expired, or an event has reached its wall-clock time. Then `catchUp` must
-   * update the tables.
-   */
+  /** True: a lease or a control has expired, or an event has reached its wall-clock time. Call `catchUp`. */
   readonly needsCatchUp: boolean;
   readonly nextDueInMs: number | undefined;
   readonly suspects: number;

@@ -50,7 +50,6 @@ export function sqliteTriage(parts: TriageParts): Triage {
     INSERT INTO holdfast_rule (name, rule) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET rule = excluded.rule`);
   const removeRule = store.prepare('DELETE FROM holdfast_rule WHERE name = ?');
 
-  /** Returns at most `limit` groups that follow the position `after`. */
   async function groupsOf(filter: ParkedFilter, after: Place, limit: number): Promise<ParkedGroup[]> {
     if (filterIsCounted(filter)) return store.read(() => counts.groups(filter, after, limit));
     const [count, last] = after;
@@ -74,7 +73,6 @@ export function sqliteTriage(parts: TriageParts): Triage {
       : search.breakdown(filter, by);
   }
 
-  /** Writes the audit entry of a rule. Call it before the rule changes. */
   function noteRule(what: NewAuditEntry['what'], name: string, act: Act, wall: number): boolean {
     const row = findRule.get(name);
     if (!row && what === 'rule_removed') return false;

@@ -24,8 +24,8 @@ function create(): MonotonicClock {
 }
 
 /**
- * Returns an id that changes when the machine restarts. Windows has no such id, so the host name is used there. On
- * Windows, a restart may stay unnoticed.
+ * Returns an id that changes when the machine restarts. Windows has none, so a restart may stay unnoticed
+ * there.
  */
 function readBootId(): string {
   const boot = tryRead('/proc/sys/kernel/random/boot_id') ?? trySysctl('kern.bootsessionuuid');
@@ -33,8 +33,8 @@ function readBootId(): string {
 }
 
 /**
- * Returns by how much Linux shifts the monotonic clock of this process in a time namespace. The file contains, for
- * example, "monotonic 100000 0" (seconds and nanoseconds).
+ * Returns by how many ms Linux shifts the monotonic clock of this process in a time namespace. The file has,
+ * for example, "monotonic 100000 0" (seconds and nanoseconds).
  */
 function readShiftMs(): number {
   const [, seconds = '0', nanoseconds = '0'] =

@@ -18,12 +18,10 @@ import type { Time } from './store-clock.ts';
 import { never, toStoredMs } from './stored-time.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** The fields of an event that decide whether it matches a filter. */
 interface Waiter {
   readonly seq: number;
   readonly key: string | null;
   readonly tenant: string | null;
-  /** When the event is due, by the store's clock. */
   readonly dueAt: number;
   readonly state: WaitingState;
   readonly owner: string | undefined;
@@ -43,18 +41,17 @@ type WaiterRow = [
 
 type Matcher = (waiter: Waiter) => boolean;
 
-/** Reads at most `count` rows that follow the event `last`; `undefined`: from the beginning. */
+/** Reads at most `count` rows after the event `last`; `undefined`: from the beginning. */
 type ReadRows = (topic: Topic, last: Waiter | undefined, count: number, time: Time) => WaiterRow[];
 
-/** How many events one transaction reads. The event loop can run other work between two of them. */
+/** How many events one transaction reads. The event loop runs other work between two of them. */
 const readTogether = 2000;
 
 /** Few events are in these states, and they can be found without reading the whole queue. */
 const rareStates: readonly WaitingState[] = ['leased', 'blocking', 'suspect'];
-/** Events in these states are in the ready queue, which has them in the order of their due times. */
+/** The ready queue has the events of these states, in the order of their due times. */
 const queuedStates: readonly WaitingState[] = ['ready', 'delayed', 'suspect'];
 
-/** Lists unfinished events of a topic, in short steps. */
 export class WaitingList {
   readonly #store: Store;
   readonly #topics: Topics;
@@ -83,8 +80,8 @@ export class WaitingList {
     this.#listed = store.prepareRows(
       `${rowsOf('json_each(?) each CROSS JOIN holdfast_event event ON event.seq = each.value')} LIMIT ? + 0`,
     );
-    // ?1: the topic. ?2 and ?3: the due time and number of the last event. ?4: how far the wall clock is ahead. ?5: how
-    // many.
+    // ?1: the topic. ?2 and ?3: due time and number of the last event. ?4: how many ms the wall clock is
+    // ahead. ?5: how many.
     const queued = [firstTries, retries, suspects].map(
       (queue) => `
         SELECT due_at, seq FROM holdfast_ready ready
@@ -133,7 +130,6 @@ export class WaitingList {
     return { items: this.#show(name, shown), cursor: isLast ? undefined : cursor };
   }
 
-  /** Counts events by the time until they are due. Leased and blocking events are not counted. */
   async due(name: string, bounds: readonly number[]): Promise<number[]> {
     return (
       this.#store.read((now, wall) => this.#dueInQueue(name, bounds, { now, wall })) ??
@@ -142,8 +138,8 @@ export class WaitingList {
   }
 
   /**
-   * Counts only the ready queue, which is fast. Returns `undefined` if some events are not in that queue, because they
-   * wait for other events or are in quarantine.
+   * Counts only the ready queue, which is fast. `undefined`: some events wait elsewhere, for an earlier event
+   * or in quarantine.
    */
   #dueInQueue(name: string, bounds: readonly number[], { now, wall }: Time): number[] | undefined {
     const topic = this.#topics.open(name);
@@ -167,10 +163,7 @@ export class WaitingList {
     return counts;
   }
 
-  /**
-   * Returns the events of a page in the order of publication. One event more than the page means that there
-   * is a next page.
-   */
+  /** Returns the events of a page, and one more if there is a next page. */
   async #firstPublished(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, read: ReadRows) {
     const found: Waiter[] = [];
     const after = cursor === undefined ? undefined : waiterAt(0, numberIn(cursor));
@@ -186,7 +179,7 @@ export class WaitingList {
     return found;
   }
 
-  /** Returns the events that are due first. `read` does not sort by due time, so all its events are read. */
+  /** `read` does not sort by due time, so all its events are read. */
   async #firstDue(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, read: ReadRows) {
     const after = cursor === undefined ? undefined : placeIn(cursor);
     let found: Waiter[] = [];
@@ -203,7 +196,6 @@ export class WaitingList {
     return found;
   }
 
-  /** Reads the ready queue, which is in the order of the due times. */
   async #firstQueued(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, isDueLater: boolean) {
     const found: Waiter[] = [];
     const place = cursor === undefined ? undefined : placeIn(cursor);
@@ -223,13 +215,11 @@ export class WaitingList {
     return found;
   }
 
-  /** Reads unfinished events in the order of publication. */
   #readPublished(topic: Topic, last: Waiter | undefined, count: number): WaiterRow[] {
     const { from, to } = seqsOf(topic);
     return this.#published.all(last?.seq ?? from, to, count) as unknown as WaiterRow[];
   }
 
-  /** Reads the events that can be in a rare state, in the order of publication. */
   #readRare(topic: Topic, last: Waiter | undefined, count: number): WaiterRow[] {
     const listed = [...this.#suspects.all(topic.id), ...this.#blocking.all(topic.id)] as unknown as [
       number,
@@ -239,7 +229,6 @@ export class WaitingList {
     return this.#listed.all(JSON.stringify(next), count) as unknown as WaiterRow[];
   }
 
-  /** Calls `visit` for each event that `read` returns, until `visit` returns false. */
   async #walk(
     name: string,
     firstCount: number,
@@ -315,7 +304,6 @@ function stateOf(
   return dueAt > now ? 'delayed' : 'ready';
 }
 
-/** Makes a position in the list. Only `dueAt` and `seq` are used. */
 function waiterAt(dueAt: number, seq: number): Waiter {
   return { dueAt, seq, key: null, tenant: null, state: 'ready', owner: undefined };
 }
