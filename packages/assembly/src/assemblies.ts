@@ -29,6 +29,7 @@ import {
 import { assertKnownFields } from 'holdfast/fields';
 import { type Program, patienceOf } from './assembly.ts';
 import {
+  AssemblyParkedError,
   AssemblyStateError,
   AssemblyStoppedError,
   MismatchError,
@@ -92,6 +93,11 @@ export interface AssembliesOptions<Tx = unknown> {
    * Default: none.
    */
   readonly onFailure?: ((what: string, error: unknown) => void) | undefined;
+  /**
+   * Called when this process has parked an assembly, so that it waits for a person. Default: none, and the
+   * first parked assembly for which no `result()` waits is reported as a warning of the process.
+   */
+  readonly onParked?: ((error: AssemblyParkedError) => void) | undefined;
 }
 
 const known: Readonly<Record<keyof AssembliesOptions, true>> = {
@@ -108,6 +114,7 @@ const known: Readonly<Record<keyof AssembliesOptions, true>> = {
   clock: true,
   random: true,
   onFailure: true,
+  onParked: true,
 };
 
 /**
@@ -147,9 +154,10 @@ export interface AssemblyHandle<Result = unknown> {
   status(): Promise<AssemblyStatus>;
   /**
    * Resolves with the result when the assembly ends. Rejects with an `AssemblyStoppedError` if the assembly
-   * was stopped, and with the abort reason if `options.signal` aborts.
+   * was stopped, and with the abort reason if `options.signal` aborts. If the assembly is parked, it rejects
+   * with an `AssemblyParkedError`; with `waitWhileParked`, it waits until a person has decided.
    */
-  result(options?: { readonly signal?: AbortSignal }): Promise<Result>;
+  result(options?: { readonly signal?: AbortSignal; readonly waitWhileParked?: boolean }): Promise<Result>;
   /**
    * Stops the assembly and compensates the steps that are done, even if the assembly has ended. Throws if a
    * `pivot` step is done, because then the assembly is committed.
@@ -283,7 +291,8 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
   const newId = timeOrderedId(clock, random);
   const name = `worker-${newId()}`;
   const recorder = new Recorder(journal as Journal, { clock, random }, leaseMs);
-  const local = new SlotMap<((end: ExecutionEnd) => void)[]>();
+  const local = new SlotMap<((end: ExecutionEnd) => boolean)[]>();
+  let hasWarned = false;
   const controls = new ProgramControls({
     controls: engine.controls,
     ...{ clock, onFailure, onChange: () => worker.controlsChanged() },
@@ -295,8 +304,10 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     quietMs: 100,
     graceMs: durationMs(grace, 'grace'),
     onEnd(id, end) {
-      for (const listener of local.get(id) ?? []) listener(end);
+      let isHeard = false;
+      for (const listener of local.get(id) ?? []) isHeard = listener(end) || isHeard;
       watcher.changed(id);
+      if (end.kind === 'parked') reportParked(new AssemblyParkedError(id, end.parked), isHeard);
     },
   });
   const watcher = new Watcher(journal as Journal, (id) => worker.has(id));
@@ -306,6 +317,25 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
       await start(program, input, { ...startOptions, id });
     },
   });
+
+  /** `isHeard`: a caller of `result()` in this process was given the error. */
+  function reportParked(error: AssemblyParkedError, isHeard: boolean): void {
+    if (options.onParked) {
+      try {
+        options.onParked(error);
+      } catch (thrown) {
+        onFailure('onParked', thrown);
+      }
+      return;
+    }
+    if (hasWarned || isHeard) return;
+    hasWarned = true;
+    process.emitWarning(
+      `${error.message}. More may follow without a warning: onParked of assemblies() tells of each, and ` +
+        '"holdfast assembly ls --state parked" lists them.',
+      { code: 'HOLDFAST_PARKED' },
+    );
+  }
 
   const sweepTimer = new Timer(clock, () => void sweep());
 
@@ -388,7 +418,10 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     return statusOf(stored, await allSteps(journal as Journal, id), await journal!.now());
   }
 
-  function resultOf(id: string, signal: AbortSignal | undefined): Promise<unknown> {
+  function resultOf(
+    id: string,
+    { signal, waitWhileParked = false }: Parameters<AssemblyHandle['result']>[0] = {},
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const settle = (end: () => void) => {
         unwatch?.();
@@ -399,16 +432,24 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         end();
       };
       const aborted = () => settle(() => reject(signal?.reason));
-      const ended = (end: ExecutionEnd) => {
+      /** Returns true if the promise of the caller has settled. */
+      const ended = (end: ExecutionEnd): boolean => {
         if (end.kind === 'done') settle(() => resolve(fromStored(end.result)));
         else if (end.kind === 'stopped') settle(() => reject(new AssemblyStoppedError(id, end.stop)));
-        else watch();
+        else if (end.kind === 'parked' && !waitWhileParked)
+          settle(() => reject(new AssemblyParkedError(id, end.parked)));
+        else {
+          watch();
+          return false;
+        }
+        return true;
       };
       const watch = () => {
         unwatch ??= watcher.watch(id, (stored) => {
           if (!stored) settle(() => reject(new UnknownAssemblyError(id)));
           else if (stored.state === 'done') ended({ kind: 'done', result: stored.result });
           else if (stored.state === 'stopped') ended({ kind: 'stopped', stop: stored.stop! });
+          else if (stored.state === 'parked') ended({ kind: 'parked', parked: stored.parked! });
         });
       };
       let unwatch: (() => void) | undefined;
@@ -428,7 +469,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
       id,
       repeated,
       status: () => statusNow(id),
-      result: (given) => resultOf(id, given?.signal),
+      result: (given) => resultOf(id, given),
       async cancel(reason, who) {
         if (typeof reason !== 'string' || reason === '') throw new OptionsError('reason', reason, 'a reason');
         const stop = { because: 'cancelled', message: reason, ...(who !== undefined && { who }) };

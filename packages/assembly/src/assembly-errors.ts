@@ -1,4 +1,4 @@
-import type { AttemptRecord, ErrorNote, StopNote } from '@holdfast/contracts';
+import type { AttemptRecord, ErrorNote, ParkNote, StopNote } from '@holdfast/contracts';
 import { HoldfastError } from 'holdfast';
 
 /**
@@ -82,6 +82,26 @@ export class AssemblyStoppedError extends HoldfastError {
     super('HOLDFAST_ASSEMBLY_STOPPED', `assembly ${id} was stopped (${stop.because}): ${stop.message}`);
     this.id = id;
     this.stop = stop;
+  }
+}
+
+/** The assembly is parked: it waits until a person resumes or cancels it. */
+export class AssemblyParkedError extends HoldfastError {
+  declare readonly id: string;
+  /** Why the assembly is parked. */
+  declare readonly parked: ParkNote;
+  /** The path of the step that failed; `undefined` if no step is to blame. */
+  declare readonly step: string | undefined;
+
+  constructor(id: string, parked: ParkNote) {
+    super(
+      'HOLDFAST_ASSEMBLY_PARKED',
+      `assembly ${id} is parked (${parked.because}): ${parked.message}; "holdfast assembly show ${id}" shows it, ` +
+        `and "holdfast assembly resume ${id} --why <reason>" continues it`,
+    );
+    this.id = id;
+    this.parked = parked;
+    this.step = parked.paths[0];
   }
 }
 

@@ -44,12 +44,13 @@ export interface ExecutionHost {
 }
 
 /**
- * How an execution ended. `left`: the assembly is not finished; it was suspended, parked, returned, or its
- * lease was lost.
+ * How an execution ended. `left`: the assembly is not finished; it was suspended, returned, or its lease was
+ * lost.
  */
 export type ExecutionEnd =
   | { readonly kind: 'done'; readonly result: Payload | undefined }
   | { readonly kind: 'stopped'; readonly stop: StopNote }
+  | { readonly kind: 'parked'; readonly parked: ParkNote }
   | { readonly kind: 'left'; readonly dueInMs: number | undefined };
 
 const LEFT: ExecutionEnd = { kind: 'left', dueInMs: undefined };
@@ -122,8 +123,8 @@ export class Execution {
 
   /** Parks the assembly, so that it waits for an operator, without running it. */
   async park(parked: ParkNote): Promise<void> {
-    await this.#write({ steps: [], ...this.#parkEntry(parked) }).catch(() => undefined);
-    this.#host.finished(this, LEFT);
+    const result = await this.#write({ steps: [], ...this.#parkEntry(parked) }).catch(() => undefined);
+    this.#host.finished(this, result?.kind === 'took' ? this.#end : LEFT);
   }
 
   /**
@@ -354,6 +355,7 @@ export class Execution {
    */
   #parkEntry(parked: ParkNote): Entry {
     const leftMs = this.#stop ? Infinity : this.#expiresAt - this.#storeNow();
+    this.#end = { kind: 'parked', parked };
     return {
       next: {
         kind: 'park',

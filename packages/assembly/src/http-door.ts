@@ -151,7 +151,7 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
     timer.setIn(waitMs);
     signal.addEventListener('abort', stop);
     return it
-      .result({ signal: controller.signal })
+      .result({ signal: controller.signal, waitWhileParked: true })
       .catch(() => undefined) // ignore: it was stopped, or the wait timed out; `answer` reads the status
       .finally(() => {
         timer.clear();

@@ -11,6 +11,7 @@ export {
 export { type AssemblyOptions, assembly, type Program } from './assembly.ts';
 export {
   AmbiguousStepError,
+  AssemblyParkedError,
   AssemblyStateError,
   AssemblyStoppedError,
   CheckFailedError,
