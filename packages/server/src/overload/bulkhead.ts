@@ -5,9 +5,7 @@ import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 
-/**
- * The options of `bulkhead`: how many requests run at the same time, and how many may wait, and for how long.
- */
+/** The options of `bulkhead`: how many requests run at the same time, and how many wait. */
 export interface BulkheadOptions {
   /** The most requests that run at the same time. Default: `100`. */
   concurrent?: number | undefined;
