@@ -23,8 +23,8 @@ const undoneText = 'SELECT undone_by FROM {schema}.audit WHERE id = $1 FOR UPDAT
 const nowText = 'SELECT {schema}.now_ms()';
 
 /**
- * Writes the audit entry of an act, in the transaction of the act. Rejects if `undoes` names an entry that cannot be
- * undone.
+ * Writes the audit entry of an act, in the act's transaction. Rejects if `undoes` names an entry that cannot
+ * be undone.
  */
 export type WriteAudit = (tx: PostgresTransaction, entry: NewAuditEntry) => Promise<AuditEntry>;
 
@@ -41,7 +41,7 @@ export function auditOf(database: Database, newId: () => string): WriteAudit {
 }
 
 /**
- * Rejects if the act undoes an unknown entry, or an entry that was undone before. The entry stays locked until the
+ * Rejects if the act undoes an unknown entry, or one that was undone before. The entry stays locked until the
  * transaction ends.
  */
 export async function assertMayUndo(

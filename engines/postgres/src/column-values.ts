@@ -1,14 +1,14 @@
 /**
- * Replaces NUL and lone surrogates, which PostgreSQL refuses. Use it for texts that must be stored, such as error
- * messages.
+ * Replaces NUL and lone surrogates, which PostgreSQL refuses. Use it for texts that must be stored, such as
+ * error messages.
  */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
- * Returns a text that PostgreSQL accepts. A text with NUL, a backslash or surrogates is returned as JSON. Different
- * texts stay different, so the results can be compared.
+ * Returns a text that PostgreSQL accepts: JSON, if the text has NUL, a backslash or surrogates. Different
+ * texts stay different.
  */
 export function comparableText(text: string): string {
   return /[\0\\\ud800-\udfff]/.test(text) ? JSON.stringify(text) : text;

@@ -56,10 +56,10 @@ function ownConnections(
     options: `-c synchronous_commit=${durability === 'power' ? 'on' : 'off'}`,
   };
   const pool = new pg.Pool({ ...config, max: connectionsMax });
-  // Ignore the error: the pool replaces a lost connection, and a running query rejects.
+  // The pool replaces a lost connection, and a running query rejects.
   pool.on('error', () => {});
-  // Add a listener at once: a stopping server can send an error as soon as the connection is ready. Without a
-  // listener for `error`, Node would end the process.
+  // A stopping server can send an error as soon as the connection is ready. Without a listener, Node would
+  // end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool: pool as unknown as PostgresPool,

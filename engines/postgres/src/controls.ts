@@ -15,10 +15,7 @@ import type { Database, PostgresTransaction, Row } from './database.ts';
 import { numberOf, textOf } from './envelope-columns.ts';
 
 const columns = 'id, control::text, who, why, undoes, since, until, version';
-/**
- * Increases the version of the controls. It also locks this row, so that only one transaction changes
- * controls.
- */
+/** This also locks the row, so that only one transaction at a time changes controls. */
 const nextVersionText = 'UPDATE {schema}.control_sheet SET version = version + 1 RETURNING version';
 const controlText = `SELECT ${columns} FROM {schema}.control WHERE id = $1`;
 const imposeText = `WITH freed AS (UPDATE {schema}.topic SET releasing = true WHERE name = $2)
@@ -35,7 +32,8 @@ const activeText = `SELECT s.version, {schema}.now_ms(), c.* FROM {schema}.contr
   LEFT JOIN (SELECT ${columns} FROM {schema}.control) AS c ON true ORDER BY since, id`;
 
 /**
- * Stores operators' controls, such as pause and quarantine. Calls `wake` after a change, because events may be due now.
+ * Stores operators' controls, such as pause and quarantine. Calls `wake` after a change, because events may
+ * be due now.
  */
 export function postgresControls(
   database: Database,
@@ -75,7 +73,7 @@ export function postgresControls(
         await database.rowsWithin(tx, endText);
         if (!(await read(tx, id))) return undefined;
         await database.rowsWithin(tx, nextVersionText);
-        // Read the control again: another transaction may have changed it before this transaction got the lock.
+        // Another transaction may have changed the control before this one got the lock.
         const before = await read(tx, id);
         if (!before) return undefined;
         const subjects = controlSubjects(before.control);
@@ -97,7 +95,6 @@ export function postgresControls(
   };
 }
 
-/** Returns the value of the column `kind`, which the SQL function `lease` reads. */
 function kindOf(control: Control): string {
   return control.kind === 'pause' && 'only' in control && control.only === 'retries'
     ? 'pause_retries'

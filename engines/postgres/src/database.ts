@@ -15,20 +15,18 @@ export interface PostgresPool {
 }
 
 interface PoolMember {
-  /** Returns the connection to the pool. With `true`, the pool closes the connection. */
+  /** Returns the connection to the pool. With `true`, the pool closes it. */
   release(destroy?: boolean): void;
   on(event: 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
 }
 
-/** The values of a row, in the order of the columns. */
 export type Row = readonly unknown[];
 
-/** How often a statement is tried if it fails with a deadlock or a serialization failure. */
+/** How often a statement is tried after a deadlock or a serialization failure. */
 const triesMax = 5;
 
 export class Database {
-  /** The name of the schema, quoted for SQL. */
   readonly schema: string;
   readonly clock: Clock;
   readonly #pool: PostgresPool;
@@ -53,8 +51,8 @@ export class Database {
   }
 
   /**
-   * Like `rows`, for a text that depends on a filter. The statement is not prepared: there are many texts,
-   * and the server would keep each of them until the connection ends. Its plan must also fit the values.
+   * Like `rows`, for a text that depends on a filter. It is not prepared: there are many texts, and the plan
+   * must fit the values.
    */
   async search(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
@@ -132,7 +130,7 @@ export class Database {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
       const full = text.replaceAll('{schema}', this.schema);
-      // The name is a hash of the text, so that engines on the same pool share prepared statements.
+      // The name is a hash of the text, so that engines on one pool share prepared statements.
       const name = `holdfast_${createHash('sha256').update(full).digest('base64url').slice(0, 32)}`;
       statement = { name, text: full };
       this.#statements.set(text, statement);

@@ -8,7 +8,9 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** The shortest time between two notifications of a topic. A consumer that wakes up reads all due events anyway. */
+/**
+ * The fewest ms between two notifications of a topic. A consumer that wakes up reads all due events anyway.
+ */
 const apartMs = 5;
 const retryMs = { first: 100, most: 5000 };
 
@@ -19,21 +21,20 @@ interface Gap {
 }
 
 /**
- * Sends a notification without waiting for the disk. A server crash may lose it, but the crash also disconnects all
+ * Sends a notification without waiting for the disk. A server crash may lose it, but also disconnects all
  * listeners.
  */
 const notifyText = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`;
 
 /**
- * Tells consumers that an event may be due. Other processes get a NOTIFY only if one of them sleeps, because NOTIFY
- * takes a lock that slows down all commits. Consumers also poll, so a lost notification does no harm.
+ * Tells consumers that an event may be due. NOTIFY takes a lock that slows down all commits, so it is sent
+ * only if another process sleeps. Consumers also poll.
  */
 export class Doorbell {
   readonly #database: Database;
   readonly #channel: string;
   readonly #open: () => Promise<Listener>;
   readonly #rings = new Map<string, Set<() => void>>();
-  /** The topics that are in a pause after a notification. */
   readonly #recent = new Map<string, Gap>();
   readonly #retry: Timer;
   #listener: Listener | undefined;
@@ -58,15 +59,15 @@ export class Doorbell {
     return () => void rings.delete(ring);
   }
 
-  /** Calls the consumers of this process. They may call the broker, so a microtask lets the current call end first. */
+  /** A consumer may call the broker, so a microtask lets the current call end first. */
   ring(topic: string): void {
     for (const ring of this.#rings.get(topic) ?? [])
       queueMicrotask(() => this.#rings.get(topic)?.has(ring) && ring());
   }
 
   /**
-   * Notifies other processes. If this process has a consumer, the notification waits for `apartMs`, because that
-   * consumer probably takes the event first.
+   * Notifies other processes. With a consumer here it waits for `apartMs`, because that consumer probably
+   * takes the event first.
    */
   notify(topic: string): void {
     const recent = this.#recent.get(topic);
@@ -101,7 +102,7 @@ export class Doorbell {
   #startGap(topic: string): Gap {
     const timer = new Timer(this.#database.clock, () => {
       this.#recent.delete(topic);
-      // A consumer may have read the queue before the latest event was stored. So notify again.
+      // A consumer may have read the queue before the latest event was stored, so notify again.
       if (gap.isPending) this.#send(topic);
     });
     const gap: Gap = { timer, isPending: false };
@@ -119,7 +120,7 @@ export class Doorbell {
       listener.onEnd(() => this.#lost());
       await listener.listen(this.#channel);
       this.#waitMs = retryMs.first;
-      // Notifications may have been missed while there was no connection.
+      // Notifications may have been missed without a connection.
       for (const topic of this.#rings.keys()) this.ring(topic);
     } catch {
       // The server is down. Other calls report that, and consumers poll.

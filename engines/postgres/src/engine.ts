@@ -92,7 +92,7 @@ const known: Readonly<Record<keyof PostgresOptions, true>> = {
   random: true,
 };
 
-/** Stores events, idempotency keys, parked events, rate limits, controls, the audit log and assemblies in one database. */
+/** An engine on one PostgreSQL database. */
 export interface PostgresEngine extends Engine<PostgresTransaction> {
   readonly durability: 'process' | 'power';
   readonly broker: Broker<PostgresTransaction>;
@@ -131,9 +131,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** PostgreSQL truncates longer names. */
 const nameBytesMax = 63;
 
-/**
- * Opens an engine on PostgreSQL. It connects, and creates the schema or migrates it to the newest version.
- */
+/** Opens an engine on PostgreSQL. It creates the schema, or migrates it to the newest version. */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresEngine> {
   assertKnownFields(known, options);
   const { schema = 'holdfast', clock = systemClock, random = systemRandom } = options;

@@ -39,7 +39,7 @@ export function envelopeOf(row: Row, topic: string, from = 0): Envelope {
   };
 }
 
-/** Returns optional fields as JSON, or `null` if there are none. A field that equals `id` is left out. */
+/** Returns optional fields as JSON; `null`: there are none. A field that equals `id` is left out. */
 export function extrasOf(
   { headers, correlationId, idempotencyKey }: Pick<NewEvent, 'headers' | 'correlationId' | 'idempotencyKey'>,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * These characters replace escapes that PostgreSQL refuses to read: an escaped backslash, and the start of a `\u`
- * escape. The SQL function `header_of` uses the same characters.
+ * These characters replace escapes that PostgreSQL refuses to read. The SQL function `header_of` uses the
+ * same ones.
  */
 const backslash = '\ue000';
 const unicodeEscape = '\ue001';

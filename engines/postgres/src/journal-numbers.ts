@@ -9,15 +9,10 @@ const queueText = `WITH added AS (
     INSERT INTO {schema}.assembly_queue (name, limits) VALUES ($1, '{}') ON CONFLICT DO NOTHING RETURNING queue
   ) SELECT queue FROM added UNION ALL SELECT queue FROM {schema}.assembly_queue WHERE name = $1`;
 
-/**
- * The most numbers in the cache. Callers choose the names of programs and queues, so there may be very many.
- */
+/** Callers choose the names of programs and queues, so there may be very many. */
 const keptMax = 10_000;
 
-/**
- * Maps programs and queues to their numbers in the database. A number never changes, so it is read once and
- * cached.
- */
+/** The database numbers of programs and queues. A number never changes, so it is read once and cached. */
 export class JournalNumbers {
   readonly #database: Database;
   readonly #kept = new Map<string, number>();
@@ -27,8 +22,8 @@ export class JournalNumbers {
   }
 
   /**
-   * Finds or creates the numbers for these assemblies. Numbers that were read within `tx` are not cached,
-   * because `tx` may be rolled back.
+   * Finds or creates the numbers for these assemblies. Those read within `tx` are not cached, because `tx`
+   * may be rolled back.
    */
   async of(
     starts: readonly Pick<NewAssembly, 'name' | 'version' | 'queue'>[],
@@ -60,7 +55,7 @@ export class JournalNumbers {
     }
     const ask = async () =>
       (tx ? await this.#database.rowsWithin(tx, text, values) : await this.#database.rows(text, values))[0];
-    // No row: another process has just added the number. The second query sees it.
+    // No row: another process has just added the number, and the second query sees it.
     const row = (await ask()) ?? (await ask());
     const number = row![0] as number;
     own.set(key, number);

@@ -26,7 +26,7 @@ const nexts = ['keep', 'suspend', 'return', 'done', 'stopped', 'park'];
 
 type Progress = ProgressEntry<PostgresTransaction>;
 
-/** The numbers of a stored lease. The token that callers see contains all three. */
+/** The numbers of a stored lease. The token of the lease contains all three. */
 export interface LeaseRow {
   readonly seq: number;
   readonly token: number;
@@ -44,15 +44,14 @@ export interface Round {
   readonly ids: Set<string>;
 }
 
-/** The database numbers of programs and queues, which SQL uses instead of their names. */
 export interface Numbers {
   program(program: ProgramVersion): number;
   queue(name: string | undefined): number;
 }
 
 /**
- * Splits a batch into rounds, which are written one after the other. Nearly always there is only one round.
- * Entries whose lease token this engine cannot have created are left out.
+ * Splits a batch into rounds, which are written one after the other; mostly there is only one. Entries with
+ * an invalid lease token are left out.
  */
 export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]): Round[] {
   const rounds: Round[] = [];
@@ -64,8 +63,8 @@ export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]):
     const isFree = (round: Round) =>
       named.every((id) => !round.ids.has(id)) &&
       (entry.kind !== 'start' || !entry.worker || !round.worker || round.worker.name === entry.worker.name);
-    // Put the entry after the last round that contains one of its assemblies, so that entries of one assembly
-    // keep their order.
+    // Entries of one assembly keep their order: put the entry after the last round that has one of its
+    // assemblies.
     let at = rounds.length;
     while (at > 0 && isFree(rounds[at - 1]!)) at--;
     const round = rounds[at] ?? { starts: [], progress: [], worker: undefined, ids: new Set() };
@@ -85,8 +84,8 @@ export function roundsOf(entries: readonly JournalEntry<PostgresTransaction>[]):
 }
 
 /**
- * Returns the arguments of the SQL function that writes a round: one array for each field, or null if it has
- * no value.
+ * Returns the arguments of the SQL function that writes a round: one array for each field; null: it has no
+ * value.
  */
 export function recordValues(round: Round, numbers: Numbers, token: number): unknown[] {
   const progress = round.progress.map(({ entry }) => entry);
@@ -178,7 +177,6 @@ function signalColumns(signals: readonly { entry: number; signal: NewSignal }[])
   return [signals.map(({ entry }) => entry), ...signalValues(signals.map(({ signal }) => signal))];
 }
 
-/** Returns signals as one array for each column: target, id, name, payload text, payload bytes. */
 export function signalValues(signals: readonly NewSignal[]): unknown[] {
   return [
     signals.map(({ to }) => to),

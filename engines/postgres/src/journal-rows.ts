@@ -13,8 +13,8 @@ import type { Row } from './database.ts';
 import { payloadFrom } from './journal-payload.ts';
 
 /**
- * The stored numbers of states. State 0 means open: the assembly is running if it has a lease, and waiting if
- * it has none.
+ * The stored numbers of states. State 0 is open: with a lease the assembly is running, without one it is
+ * waiting.
  */
 const DONE = 2;
 const PARKED = 1;
@@ -49,8 +49,7 @@ export const assembliesText = `SELECT ${assemblyColumns} FROM ${assemblyTables}`
 const bytesText = (column: string) => `encode(${column}, 'base64')`;
 
 /**
- * Reads assemblies with their steps and signals in one statement, so that they are from the same point in
- * time.
+ * One statement reads an assembly with its steps and signals, so that all are from the same point in time.
  */
 export const claimedText = `SELECT ${assemblyColumns},
   (SELECT json_agg(json_build_array(s.path, s.kind, s.state, s.step_order, s.attempts, s.at, s.due_at, s.result, ${bytesText('s.result_bytes')},
@@ -111,7 +110,6 @@ export function assemblyOf(row: Row): AssemblyRow {
   };
 }
 
-/** Reads the steps and signals from a row of `claimedText`. */
 export function recordsOf(row: Row): { steps: StoredStep[]; signals: StoredSignal[] } {
   const [steps, signals] = row.slice(columnCount);
   return {
@@ -142,7 +140,7 @@ export function stepOf(row: Row): StoredStep {
   };
 }
 
-/** Returns the fields that few steps have as JSON, or null if the step has none of them. */
+/** Returns the rarely used fields of a step as JSON; null: it has none of them. */
 export function restOf({ error, because, story, signal }: StepRecord): string | null {
   if (error === undefined && because === undefined && signal === undefined && !story?.length) return null;
   return storableJson({ error, because, story, signal });
@@ -158,10 +156,7 @@ export function signalOf([number, id, name, payload, bytes, at]: Row): StoredSig
   };
 }
 
-/**
- * Returns the SQL conditions of a filter, and appends their values to `values`. Parameters are numbered
- * accordingly.
- */
+/** Returns the SQL conditions of a filter, and appends their values to `values`. */
 export function conditionsOf(filter: AssemblyFilter, values: unknown[]): string {
   const { name, version, state, queue, key, tenant, fingerprint, stopping } = filter;
   const where: string[] = [];

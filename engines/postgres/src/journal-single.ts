@@ -7,10 +7,7 @@ import { kindNumber, restOf, stateNumber } from './journal-rows.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/**
- * Reads the lease of the entry. The statements lock it, so that another worker cannot take over before the
- * commit.
- */
+/** Reads the lease of the entry. Each use locks this row, so no other worker takes over before the commit. */
 const heldText = `SELECT l.seq FROM {schema}.assembly_lease l WHERE l.seq = $1 AND l.token = $2 AND l.worker = $3`;
 const replaceText = `ON CONFLICT (seq, path) DO UPDATE SET at = excluded.at, due_at = excluded.due_at, step_order = excluded.step_order,
   attempts = excluded.attempts, kind = excluded.kind, state = excluded.state, result = excluded.result,
@@ -44,9 +41,8 @@ const startText = `WITH live AS MATERIALIZED (
 type Entry = JournalEntry<PostgresTransaction>;
 
 /**
- * Writes one entry with one plain statement, which takes half the time of a batch. Possible for a start that
- * is leased at once, a step, or the last step with the end. Returns `undefined` for any other entry: write it
- * as a batch.
+ * Writes one entry with one plain statement, in half the time of a batch: a leased start, a step, or the last
+ * step with the end. `undefined`: write the entry as a batch.
  */
 export async function recordSingle(
   database: Database,
@@ -84,7 +80,7 @@ export async function recordSingle(
   const [row] = next
     ? await database.rows(endText, [...values, ...payloadPair(next.result)])
     : await database.rows(stepText, values);
-  // No row: the lease is lost, or the assembly has a queue or is being stopped. The caller then writes the
-  // entry as a batch, which finds out the reason.
+  // No row: for example, the lease is lost. The caller then writes the entry as a batch, which finds out the
+  // reason.
   return row && { result: { kind: 'took', revision: row[0] as number } };
 }

@@ -6,21 +6,19 @@ const stateText = `SELECT a.id, concat_ws(' ', a.state, a.revision, a.ended_at, 
   LATERAL (SELECT count(*) AS steps, sum(step_order * 16 + state + attempts) AS latest FROM {schema}.assembly_step s WHERE s.seq = a.seq) AS s`;
 
 /**
- * How often to poll for changes by other processes: `first` after a change, up to `most` while nothing
- * changes.
+ * How often, in ms, to poll for changes by other processes: `first` after a change, up to `most` while
+ * nothing changes.
  */
 const askMs = { first: 100, most: 1000 };
 const idsMax = 1000;
 
 interface Watched {
   readonly rings: Set<() => void>;
-  /** The state of the assembly at the last poll. */
   state: string | undefined;
 }
 
 /**
- * Calls listeners of an assembly when it may have changed. Changes by this process are reported at once,
- * changes by other processes are found by polling.
+ * Calls listeners of an assembly when it may have changed. Changes by other processes are found by polling.
  */
 export class JournalWatches {
   readonly #database: Database;
@@ -48,10 +46,7 @@ export class JournalWatches {
     };
   }
 
-  /**
-   * Calls the listeners of an assembly. They may call the journal, so a microtask lets the current call end
-   * first.
-   */
+  /** A listener may call the journal, so a microtask lets the current call end first. */
   ring(id: string): void {
     for (const ring of this.#watched.get(id)?.rings ?? []) queueMicrotask(ring);
   }
@@ -63,7 +58,7 @@ export class JournalWatches {
 
   async #ask(): Promise<void> {
     const ids = [...this.#watched.keys()].slice(0, idsMax);
-    // If there are more ids, move these to the end, so that the next poll starts with the others.
+    // If there are more ids, the next poll starts with the others.
     if (ids.length === idsMax) for (const id of ids) this.#moveToEnd(id);
     let hasChanged = false;
     try {

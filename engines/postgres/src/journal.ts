@@ -72,22 +72,19 @@ export interface JournalParts {
 }
 
 export interface PostgresJournal extends Journal<PostgresTransaction> {
-  /** Removes at most `limit` ended assemblies whose retention time is over. Returns how many. */
+  /** Removes at most `limit` ended assemblies whose retention time is over, and returns how many. */
   sweep(limit: number): Promise<number>;
   close(): void;
 }
 
-/**
- * The name under which workers listen for due assemblies. It starts with U+0001, so that no topic has the
- * same name.
- */
+/** Workers listen for due assemblies under this name. No topic starts with U+0001. */
 const workersBell = '\u0001assemblies';
-/** If a call gets no answer, the server may still execute it for this long. */
+/** If a call gets no answer, the server may still execute it for this many ms. */
 const unansweredMs = 60_000;
 const tokensMax = 2 ** 52;
 /**
- * While the transaction of a step is open, no other worker can take over the assembly. So PostgreSQL ends a
- * transaction that is idle for 10 s.
+ * No other worker can take over the assembly during a step's transaction. So PostgreSQL ends one that is idle
+ * for 10 s.
  */
 const idleText = `SELECT set_config('idle_in_transaction_session_timeout', '10000', true)`;
 const heldText = 'SELECT 1 FROM {schema}.assembly_lease WHERE seq = $1 AND token = $2 AND worker = $3';
@@ -147,8 +144,8 @@ export function postgresJournal({
   const numbers = new JournalNumbers(database);
   const watches = new JournalWatches(database);
   /**
-   * Lease tokens of failed calls, by worker. The server may have executed these calls, so the next claim of
-   * the worker ends the leases with these tokens.
+   * Lease tokens of calls without an answer, by worker. The server may have executed them, so the next claim
+   * ends these leases.
    */
   const unanswered = new Map<string, { readonly token: number; readonly until: number }[]>();
   let sweptTo = 0;
@@ -213,8 +210,7 @@ export function postgresJournal({
       const revision = (revisions as number[])[index]!;
       if (revision < 0) continue;
       results[place] = { kind: 'took', revision };
-      // Wake the workers: this assembly, a started one, one that got a signal, or the next one of a queue may
-      // be due.
+      // Wake the workers: this assembly, or one that it started or signalled, may be due.
       isDue ||=
         entry.next !== undefined || (entry.starts ?? []).length > 0 || (entry.signals ?? []).length > 0;
       watches.ring(entry.lease.id);
@@ -223,7 +219,7 @@ export function postgresJournal({
     if (isDue || isAsleep === true) wake(isAsleep === true);
   }
 
-  /** Writes a single entry. Returns false if it must be written as a batch. */
+  /** Returns false for an entry that must be written as a batch. */
   async function writeSingle(
     entry: JournalEntry<PostgresTransaction>,
     results: RecordResult[],
@@ -250,10 +246,7 @@ export function postgresJournal({
     return true;
   }
 
-  /**
-   * Runs a step of the caller, and records its result in the same transaction. If the lease is lost, all is
-   * rolled back.
-   */
+  /** Runs a step of the caller, and records its result in the same transaction. */
   async function runTransaction(entry: ProgressEntry<PostgresTransaction>): Promise<ProgressResult> {
     const lease = leaseRowOf(entry.lease.token);
     if (!lease) return LEASE_LOST;
@@ -263,7 +256,7 @@ export function postgresJournal({
       return await database.transaction(async (tx) => {
         const held = await database.rowsWithin(tx, heldText, [lease.seq, lease.token, lease.worker]);
         if (held.length === 0) return LEASE_LOST;
-        // If the answer to an earlier try was lost, the step is already stored. Then it does not run again.
+        // If the answer to an earlier try was lost, the step is already stored, and does not run again.
         const [known] = await database.rowsWithin(tx, storedStepText, [lease.seq, step.path]);
         const stored = known && stepOf(known);
         const isNew = stored?.state !== 'done';
@@ -292,7 +285,7 @@ export function postgresJournal({
       assertStored('step.result', result, limits);
       return result;
     } catch (error) {
-      // A lost connection and a collision are retried. Any other error was thrown by the step itself.
+      // A lost connection and a collision are retried. Any other error was thrown by the step.
       if (isUnanswered(error) || toPostgresError(error) !== error || isRepeatable(error)) throw error;
       throw new StepThrew(error);
     }
@@ -303,7 +296,7 @@ export function postgresJournal({
     return new Map(rows.map(assemblyOf).map((row) => [row.stored.id, row]));
   }
 
-  /** Locks an assembly. If a claim is leasing it at the same time, this waits until the claim has ended. */
+  /** Locks an assembly. If a claim is leasing it, this waits until the claim has ended. */
   async function lock(tx: PostgresTransaction, id: string) {
     await database.rowsWithin(tx, 'SELECT 1 FROM {schema}.assembly WHERE id = $1 FOR UPDATE', [id]);
     await database.rowsWithin(
@@ -362,7 +355,7 @@ export function postgresJournal({
     async startWithin(tx, starts) {
       for (const each of starts) assertNewAssembly(each, limits);
       return startWithin(tx, starts).catch((error) => {
-        // If the connection does not answer, the caller gets the original error of the driver.
+        // Without an answer, the caller gets the original error of the driver.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
     },
@@ -607,7 +600,7 @@ export function postgresJournal({
       const lookMax = Math.max(10 * limit, 10_000);
       const [row] = await database.rows(sweepText, [sweptTo, lookMax, limit]);
       const [removed, lastSeq, seen] = row as [number, number | null, number];
-      // If `limit` rows were removed, there may be more in the same range, so the next sweep reads it again.
+      // After `limit` removed rows there may be more in this range, so the next sweep reads it again.
       if (removed < limit) sweptTo = seen < lookMax ? 0 : (lastSeq ?? 0);
       return removed;
     },
@@ -626,7 +619,7 @@ export function postgresJournal({
     return row![0] as number;
   }
 
-  /** Reads the claimed assemblies. If that fails, the next claim of the worker ends their leases. */
+  /** Reads the claimed assemblies. If that fails, the worker's next claim ends their leases. */
   async function readClaimed(
     worker: string,
     token: number,

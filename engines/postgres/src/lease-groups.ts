@@ -5,7 +5,7 @@ export interface LeaseGroups {
   readonly tokens: readonly number[];
   readonly counts: readonly number[];
   readonly seqs: readonly number[];
-  /** For each number in `seqs`, the index of its lease in the given batch. */
+  /** For each number in `seqs`, the index of its lease in the batch. */
   readonly places: readonly number[];
 }
 

@@ -8,8 +8,8 @@ export const leaseText = `SELECT token, seq, id, body, bytes, bytes_are_text, ty
 const envelopeFrom = 2;
 
 /**
- * Returns the arguments of the SQL function `lease`. It reads only events that are due at `scanStart` (epoch ms) or
- * later.
+ * Returns the arguments of the SQL function `lease`. It reads events that are due at `scanStart` (epoch ms)
+ * or later.
  */
 export function leaseValues(topic: string, request: LeaseRequest, scanStart: number): unknown[] {
   const { owner, limit, leaseMs, runMax = 1, retriesShare = null, suspects = false, bytesMax } = request;

@@ -70,7 +70,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
-    // If the batch contains a key twice, only its first completion succeeds.
+    // Only the first completion of a repeated key succeeds.
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
@@ -103,7 +103,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async release(holds) {
       const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
-      // If the batch contains a key twice, only its first result is true.
+      // Only the first result of a repeated key is true.
       return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
@@ -120,7 +120,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     async mark(marks) {
       const rows = await database.rows(markText, markColumns(marks));
       const fresh = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
-      // If the batch contains a mark twice, only the first one is new.
+      // Only the first of equal marks is new.
       return marks.map(({ handler, eventId }) => fresh.delete(`${handler}\0${eventId}`));
     },
 
@@ -173,7 +173,7 @@ function recordOf(record: unknown, bytes: unknown): Payload | undefined {
   return payloadOf(record, flagged?.subarray(1), flagged?.[0] === textFlag);
 }
 
-/** Reads a token. Returns `undefined` for a token that this engine cannot have created. */
+/** Returns `undefined` for a token that this engine cannot have created. */
 function tokenOf({ token }: Hold): number | undefined {
   const number = Number(token);
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;

@@ -4,7 +4,7 @@ import { lockSchema } from './migrate.ts';
 
 /** A time-ordered id begins with its time in ms, as 12 hex digits. Its fifth digit changes every 2^28 ms. */
 const digitsMs = 2 ** 28;
-/** The time range of a partition: about six days. */
+/** About six days. */
 const partitionMs = 2 * digitsMs;
 const partitionsAhead = 5;
 
@@ -13,8 +13,8 @@ const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid
   WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
 /**
- * Creates the partitions of the table `mark`, which records which handler has handled which event. Dropping an old
- * partition removes its rows quickly, without a vacuum.
+ * Creates partitions of the table `mark` (which handler has handled which event). Dropping an old partition
+ * needs no vacuum.
  */
 export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];
@@ -38,7 +38,6 @@ export async function createMarkPartitions(database: Database, schema: string): 
   });
 }
 
-/** Drops partitions that have no mark of the last `keepMs`. Returns how many were dropped. */
 export async function dropMarkPartitions(
   database: Database,
   schema: string,
@@ -50,7 +49,7 @@ export async function dropMarkPartitions(
     const name = found as string;
     if (startOf(name) + partitionMs + keepMs > now) continue;
     const table = `${pg.escapeIdentifier(schema)}.${name}`;
-    // An old event may have been replayed recently. Then its old partition has a recent mark.
+    // If an old event was replayed recently, its old partition has a recent mark.
     const young = await database.rows(`SELECT FROM ${table} WHERE marked_at > $1 LIMIT 1`, [
       Math.floor(now - keepMs),
     ]);

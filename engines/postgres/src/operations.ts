@@ -49,7 +49,7 @@ const releasedText = `WITH released AS (
     WHERE id = ANY ($2) AND operation = $1 AND status = 'parked' RETURNING 1
   ) UPDATE {schema}.operation SET released = released + (SELECT count(*) FROM released) WHERE id = $1`;
 
-/** The position of an operation that has read all events. No event can be parked at a later time. */
+/** The position of an operation that has read all events. */
 const lastPlace: Place = [Number.MAX_SAFE_INTEGER, ''];
 
 /** Stores operations. Each method is one transaction, except `release`, which also publishes. */
@@ -158,7 +158,7 @@ export function postgresOperations({ database, writeAudit, newId }: TriageParts)
           events.map((event) => replayed(event, id)),
         );
       }
-      // This statement skips events that were already handled. Their publish was counted together with their result.
+      // This skips events that were already handled: their release was counted with their result.
       await database.rows(releasedText, [id, chosen.map((event) => event.id)]);
       return chosen.length;
     },
@@ -166,8 +166,8 @@ export function postgresOperations({ database, writeAudit, newId }: TriageParts)
 }
 
 /**
- * Changes the next events after the position of the operation, and moves the position. Events that another transaction
- * has just changed are skipped. If all were skipped, it continues with the next ones.
+ * Changes the next events, and moves the position of the operation. Events that another transaction has just
+ * changed are skipped.
  */
 async function walk(
   database: Database,
@@ -199,7 +199,6 @@ function coveredQuery(operation: Operation, from: Place | undefined): ParkedQuer
   return query;
 }
 
-/** Changes these events if the operation still covers them, and notes the operation on each of them. */
 async function change(
   database: Database,
   tx: PostgresTransaction,
@@ -230,7 +229,7 @@ async function change(
   }
 }
 
-/** Undoes the changes of the operation `of`. An event that another operation changed later stays unchanged. */
+/** An event that another operation changed later stays unchanged. */
 async function undo(
   database: Database,
   tx: PostgresTransaction,

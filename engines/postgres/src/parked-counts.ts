@@ -15,19 +15,17 @@ const groupsText = `SELECT fingerprint, reason, message, count, first_at, last_a
   FROM {schema}.parked_groups($1, $2, $3, $4, $5, $6)`;
 const foldText = 'SELECT {schema}.fold_parked_counts($1)';
 
-/** How many rows of changes one transaction adds to the stored counts. */
 const foldMax = 10_000;
 const roundsMax = 100;
-/** Vacuum the table when this many rows of changes were added up and deleted. */
+/** Vacuum the table after this many rows of changes were deleted. */
 const deadMax = 1000;
-/** A query adds up the changes first, but at most once in this time. */
+/** A query first adds up the changes, but at most once in this many ms. */
 const foldEveryMs = 1000;
 
-/** Counts parked events by stored counts. So the time of a query does not depend on the number of events. */
+/** Counts parked events by stored counts, so a query does not depend on the number of events. */
 export class ParkedCounts {
   readonly #database: Database;
   #foldedAt = -Infinity;
-  /** How many rows of changes were deleted since the last vacuum. */
   #dead = 0;
 
   constructor(database: Database) {
@@ -56,7 +54,7 @@ export class ParkedCounts {
     return this.#rows(text, [...valuesFor(filter), limit]);
   }
 
-  /** Adds the latest changes to the stored counts, so that queries read few rows of changes. */
+  /** Adds the latest changes to the stored counts, so that queries read few rows. */
   async fold(): Promise<void> {
     for (let rounds = 0; rounds < roundsMax; rounds++) {
       const folded = await this.#foldSome();
@@ -65,7 +63,7 @@ export class ParkedCounts {
     }
     if (this.#dead < deadMax) return;
     this.#dead = 0;
-    // A query reads the whole table, also deleted rows, and autovacuum runs only once a minute.
+    // A query also reads deleted rows, and autovacuum runs only once a minute.
     await this.#database.search('VACUUM {schema}.parked_count_delta, {schema}.parked_count', []);
   }
 
@@ -86,7 +84,7 @@ export class ParkedCounts {
 
 export type CountedProperty = 'topic' | 'status' | 'fingerprint';
 
-/** Returns `by` if the stored counts can answer a breakdown by this property; otherwise `undefined`. */
+/** Returns `by` if the stored counts can answer a breakdown by this property. */
 export function countedProperty(filter: ParkedFilter, by: BreakdownBy): CountedProperty | undefined {
   const isCounted = by === 'topic' || by === 'status' || by === 'fingerprint';
   return isCounted && filterIsCounted(filter) ? by : undefined;

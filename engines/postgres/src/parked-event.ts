@@ -127,7 +127,7 @@ function earlierOf(text: string): EarlierParking {
   };
 }
 
-/** Returns payload and headers as JSON. It is stored at the first edit, to keep the original. */
+/** The original payload and headers, stored at the first edit. */
 export function originalText({ payload, headers }: NonNullable<ParkedEvent['original']>): string {
   const { body, bytes, bytesAreText } = payloadColumns(payload);
   return JSON.stringify({

@@ -10,7 +10,6 @@ import {
 } from '@holdfast/contracts';
 import { toHeaderText } from './header-text.ts';
 
-/** A filter as SQL. Conditions and values can be added. */
 export class ParkedQuery {
   readonly values: unknown[] = [];
   readonly #conditions: string[] = [];
@@ -25,7 +24,6 @@ export class ParkedQuery {
     this.#conditions.push(condition.replaceAll('?', this.parameter(value)));
   }
 
-  /** Adds a condition that has no value. */
   andThat(condition: string): void {
     this.#conditions.push(condition);
   }
@@ -41,8 +39,8 @@ export class ParkedQuery {
   }
 
   /**
-   * Selects the first events, sorted by `parked_at` and `id`. It reads each status by its own index scan, because one
-   * scan cannot read several statuses in this order.
+   * Selects the first events, sorted by `parked_at` and `id`. Each status needs its own index scan to keep
+   * this order.
    */
   first(columns: string, direction: 'ASC' | 'DESC', limit: string): string {
     const order = `ORDER BY parked_at ${direction}, id ${direction}`;
@@ -53,7 +51,7 @@ export class ParkedQuery {
     return `SELECT * FROM (${parts.join(' UNION ALL ')}) AS p ${order} LIMIT ${limit}`;
   }
 
-  /** The text contains the statuses themselves, because the planner needs them to choose an index. */
+  /** The planner needs the statuses in the text to choose an index. */
   #where(statuses: readonly ParkedStatus[]): string {
     const status =
       statuses.length === 0 ? 'false' : `status IN (${statuses.map((s) => `'${s}'`).join(', ')})`;
@@ -120,7 +118,7 @@ function addOpposites(query: ParkedQuery, not: ParkedProperties): void {
     AS w(name, value) WHERE {schema}.header_of(extras, w.name) = w.value)`);
 }
 
-/** Returns the names and the values of headers as two columns, so that the text does not depend on their number. */
+/** Returns header names and values as two columns, so that the text does not depend on their number. */
 function headerPairs({ headers = {} }: ParkedProperties): [names: string[], values: string[]] {
   const pairs = Object.entries(headers).flatMap(([name, wanted]) =>
     valuesOf(wanted).map((value) => [toHeaderText(name), toHeaderText(value)] as const),
@@ -129,8 +127,8 @@ function headerPairs({ headers = {} }: ParkedProperties): [names: string[], valu
 }
 
 /**
- * Returns a condition for a text that contains `text`. For letters outside ASCII, `ILIKE` depends on the locale of the
- * database, so the pattern lists both cases of each letter.
+ * Returns a condition: the column contains `text`. `ILIKE` depends on the locale outside ASCII, so the
+ * pattern lists both cases of each letter.
  */
 function containing(text: string): [operator: string, pattern: string] {
   if (!/[^\0-\x7f]/.test(text)) return ['ILIKE', `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`];

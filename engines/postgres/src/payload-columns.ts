@@ -1,7 +1,8 @@
 import type { Payload } from '@holdfast/contracts';
 
 /**
- * A payload as columns. PostgreSQL texts cannot contain NUL, so such a text is stored as bytes, with `bytesAreText`.
+ * A payload as columns. PostgreSQL texts cannot contain NUL, so such a text is stored as bytes, with
+ * `bytesAreText`.
  */
 export interface PayloadColumns {
   readonly body: string | null;

@@ -17,7 +17,7 @@ export class PostgresFullError extends HoldfastError {
   }
 }
 
-/** The schema has a version that this package cannot use. Or it does not exist, although `mustExist` is true. */
+/** The schema has a version that this package cannot use, or does not exist although `mustExist` is true. */
 export class PostgresSchemaError extends HoldfastError {
   constructor(schema: string, found?: number, wanted?: number) {
     const wrong =
@@ -30,7 +30,7 @@ export class PostgresSchemaError extends HoldfastError {
 
 const diskFull = '53100';
 const invalidCharacter = '22021';
-/** The SQLSTATE that the SQL functions of this package raise for an unknown topic. */
+/** Our SQL functions raise this SQLSTATE for an unknown topic. */
 const unknownTopic = 'HF404';
 const systemCodes = new Set([
   'ECONNREFUSED',
@@ -42,7 +42,7 @@ const systemCodes = new Set([
   'ENETUNREACH',
 ]);
 
-/** Converts driver errors to error classes of this package, where a caller can act on them. */
+/** Converts driver errors to error classes of this package, if a caller can act on them. */
 export function toPostgresError(error: unknown): unknown {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string };
   if (code === unknownTopic) return new TopicError(message, 'was never declared');
@@ -58,12 +58,12 @@ export function explainNul(error: unknown, values: readonly unknown[]): unknown 
   return new OptionsError('a text for PostgreSQL', text, 'one without NUL');
 }
 
-/** True if the query timed out in the driver. The connection still waits for the server. */
+/** True: the query timed out in the driver, and the connection still waits for the server. */
 export function isUnanswered(error: unknown): boolean {
   return (error as Error | undefined)?.message === 'Query read timeout';
 }
 
-/** True for a serialization failure or a deadlock. Nothing was stored, so the call can be repeated. */
+/** True for a serialization failure or a deadlock: nothing was stored, so the call can be repeated. */
 export function isCollision(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: string };
   return code === '40001' || code === '40P01';
@@ -72,8 +72,7 @@ export function isCollision(error: unknown): boolean {
 function isUnavailable(code: string, message: string): boolean {
   // 08: connection errors. 57P01 to 57P03: the server stops or starts. 25006: the server is now a read-only standby.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
-  // The server stops when the disk of its write-ahead log is full. Then it is unknown whether the commit
-  // succeeded.
+  // A server whose write-ahead log is full stops. It is unknown whether the commit succeeded.
   if (code === diskFull && message.includes('pg_wal')) return true;
   // These driver errors have no code.
   return (

@@ -16,7 +16,7 @@ export const publishBehindText =
 export interface Publication {
   readonly ids: readonly string[];
   readonly values: readonly unknown[];
-  /** One more argument for events that have moved here from another engine; `null`: there are none. */
+  /** For events that have moved here from another engine; `null`: there are none. */
   readonly moved: readonly (string | null | undefined)[] | null;
 }
 
@@ -96,7 +96,6 @@ export function publishedOf({ ids }: Publication, [row]: readonly Row[]): Publis
   return ids.map((id, index) => ({ id, duplicate: duplicates.has(index + 1) }));
 }
 
-/** Returns the array, or `null` if it has no value. */
 export function columnOf<T>(
   values: readonly (T | null | undefined)[],
 ): readonly (T | null | undefined)[] | null {

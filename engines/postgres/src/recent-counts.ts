@@ -1,14 +1,11 @@
 import { type TopicCounts, waitingStates } from '@holdfast/contracts';
 import type { Clock } from 'holdfast';
 
-/** If counting took longer than this, the result is used again for some time. */
+/** If counting took more ms than this, the result is used again for some time. */
 const slowMs = 50;
 /** A slow result is used again for this many times the duration of the count. */
 const usedFor = 20;
-/**
- * Topics with fewer events are always counted again. If such a count is slow, the reason is a busy machine and not the
- * size of the topic.
- */
+/** Smaller topics are always counted again: if that is slow, the machine is busy. */
 const eventsMin = 10_000;
 
 /** Remembers the counts of large topics, so that they are not counted too often. */

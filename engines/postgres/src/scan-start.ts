@@ -1,14 +1,14 @@
 import type { Clock } from 'holdfast';
 
 /**
- * How long a remembered due time is used. A new event with an earlier due time may be leased late, but at
- * most by this time.
+ * How many ms a remembered due time is used. A new event with an earlier due time is leased late by at most
+ * this.
  */
 const validMs = 50;
 
 /**
- * Remembers a due time for each topic. The next lease starts to read the queue at this time, and so skips the
- * deleted rows before it.
+ * Remembers a due time for each topic, where the next lease starts to read. So it skips deleted rows before
+ * it.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -18,19 +18,13 @@ export class ScanStart {
     this.#clock = clock;
   }
 
-  /**
-   * Returns a due time: the next lease reads only events that are due at that time or later. 0: the whole
-   * queue.
-   */
+  /** Returns the due time (epoch ms) at which the next lease starts to read. 0: at the beginning. */
   of(topic: string): number {
     const start = this.#starts.get(topic);
     return start !== undefined && this.#clock.now() < start.until ? start.dueAt : 0;
   }
 
-  /**
-   * Stores where the next lease starts to read. `dueAt` is the due time of the first leased event; `null`:
-   * the lease did not find enough events.
-   */
+  /** `dueAt` is the due time of the first leased event; `null`: the lease did not find enough events. */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);
     // Only a lease that read from the beginning knows that no event is due before `dueAt`.

@@ -87,10 +87,7 @@ async function settlePlain(
   wake(topic, row![1] === true);
 }
 
-/**
- * Leaves out settlements that reroute to an unknown topic. Their result is `TOPIC_UNKNOWN`, and their events stay
- * leased.
- */
+/** A reroute to an unknown topic gets `TOPIC_UNKNOWN`, and its event stays leased. */
 async function withKnownTarget(
   database: Database,
   topic: string,
@@ -116,8 +113,8 @@ async function withKnownTarget(
 }
 
 /**
- * Locks the leases, writes the marks, calls each `commit`, and acknowledges. If a `commit` throws, its writes are
- * rolled back, and its event stays leased.
+ * Locks the leases, writes the marks, calls each `commit`, and acknowledges. If a `commit` throws, its event
+ * stays leased.
  */
 async function settleWithCommit(
   database: Database,
@@ -178,7 +175,7 @@ async function settleWithCommit(
   wake(topic, row[1] === true);
 }
 
-/** Stores which handler has handled which event. Returns the entries that are new. */
+/** Stores which handler has handled which event, and returns the new entries. */
 async function markAll(
   database: Database,
   tx: PostgresTransaction,
@@ -219,7 +216,7 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
     of((item) => ('delayMs' in item ? clampMs(item.delayMs) : null)),
     of((item) => ('error' in item && item.error ? storableJson(item.error) : null)),
     of((item) => ('story' in item ? JSON.stringify(item.story) : null)),
-    // By default, later events of a key wait for a retried event, but not for a parked event.
+    // By default, later events of a key wait for a retried event, but not for a parked one.
     items.map((item) =>
       'holdsKey' in item && item.holdsKey !== undefined ? item.holdsKey : item.kind === 'retry',
     ),
@@ -232,8 +229,8 @@ function columnsOf(items: readonly AnySettlement[]): unknown[] {
 }
 
 /**
- * Returns the marks (names of handlers) if all settlements have the same ones. `null`: there are none.
- * `undefined`: they differ.
+ * Returns the marks (names of handlers) if all settlements have the same. `null`: none. `undefined`: they
+ * differ.
  */
 function commonMarks(items: readonly AnySettlement[]): readonly string[] | null | undefined {
   const first = items[0]?.marks;

@@ -2,7 +2,6 @@ import { forgottenAfterMs, subject } from '@holdfast/contracts';
 import type { WriteAudit } from './audit.ts';
 import type { Database } from './database.ts';
 
-/** Tables with rows that expire, and the condition for an expired row. */
 const expiring = [
   ['settled', 'removed_at <= {schema}.now_ms()'],
   ['ledger_key', 'removed_at <= {schema}.now_ms()'],
@@ -15,7 +14,7 @@ const parkedText = `DELETE FROM {schema}.parked WHERE id = ANY (ARRAY(
   SELECT id FROM {schema}.parked WHERE removed_at <= {schema}.now_ms() AND operation IS NULL
   ORDER BY removed_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id`;
 
-/** Removes at most `limit` expired rows and returns how many. The removal of parked events is audited. */
+/** Removes at most `limit` expired rows and returns how many. Removed parked events are audited. */
 export async function sweepRows(
   database: Database,
   limit: number,

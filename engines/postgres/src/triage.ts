@@ -222,7 +222,9 @@ export function postgresTriage(parts: TriageParts): Triage {
   };
 }
 
-/** Returns the position of the last event that a search may read; `undefined`: there are at most `lookMax` events. */
+/**
+ * Returns the position of the last event that a search may read; `undefined`: there are at most `lookMax`.
+ */
 async function lastToLookAt(
   database: Database,
   filter: ParkedFilter,
@@ -250,7 +252,7 @@ async function scanGroups(
   const after = `${query.parameter(count)}::bigint`;
   const afterName = `${query.parameter(fingerprint)}::text`;
   const { where } = query;
-  // The inner query selects the groups of this page. Other columns are read only for these groups.
+  // The inner query selects the groups of this page. The other columns are read only for these.
   return database.search(
     `SELECT g.fingerprint, latest.reason, latest.message, g.count, g.first_at, g.last_at,
        ARRAY(SELECT DISTINCT topic FROM {schema}.parked WHERE ${where} AND parked.fingerprint = g.fingerprint)

@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 export interface PostgresWarning {
   readonly code: 'vacuum_held_back';
   readonly message: string;
-  /** The id of the server process. It is `undefined` for a prepared transaction. */
+  /** The id of the server process; `undefined`: a prepared transaction. */
   readonly pid: number | undefined;
   readonly forMs: number;
 }
@@ -20,8 +20,8 @@ const heldText = `SELECT pid, who, for_ms FROM (
   ) AS holders WHERE for_ms >= $1 ORDER BY for_ms DESC LIMIT 1`;
 
 /**
- * Returns a function that warns once of each transaction older than `longMs`. An open transaction stops vacuum, and the
- * queue becomes slow.
+ * Warns once of each transaction older than `longMs`. An open transaction stops vacuum, and the queue becomes
+ * slow.
  */
 export function vacuumWatch(
   database: Database,

@@ -19,7 +19,6 @@ import { recording } from './version-3/recording.ts';
 import { tables as tables3 } from './version-3/tables.ts';
 
 export interface Migration {
-  /** The first version is 1, and there are no gaps. */
   readonly version: number;
   /** The lowest schema version that a release of this package must know to use this schema. */
   readonly oldest: number;

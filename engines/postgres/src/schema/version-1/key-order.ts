@@ -1,5 +1,5 @@
 /**
- * SQL functions that keep events of one key in order. Only the earliest event of a key (its head) is in the table
+ * Functions that keep events of one key in order. Only the earliest event of a key (its head) is in the table
  * `ready`.
  */
 export const keyOrder = `

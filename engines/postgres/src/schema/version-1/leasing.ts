@@ -1,8 +1,7 @@
 import { asyncCommit, indexLookupsOnly } from '../function-settings.ts';
 
 /**
- * SQL that is true if the event is in quarantine. The events of a key may have different tenants, so each event is
- * checked.
+ * True if the event is in quarantine. Events of one key may have different tenants, so each event is checked.
  */
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
           WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;

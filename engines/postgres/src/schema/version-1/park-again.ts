@@ -1,4 +1,4 @@
-/** SQL for an event that already has a row. The event is parked again if its replay failed, or if it was resolved. */
+/** For an event that already has a row: parks it again if its replay failed, or if it was resolved. */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,
   parkings = parked.parkings + 1, removed_at = excluded.removed_at, operation = NULL, topic = excluded.topic,
   first_seen_at = excluded.first_seen_at, expires_at = excluded.expires_at, bytes_are_text = excluded.bytes_are_text,

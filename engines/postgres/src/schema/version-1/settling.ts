@@ -2,8 +2,8 @@ import { asyncCommit, indexLookupsOnly } from '../function-settings.ts';
 import { parkAgain } from './park-again.ts';
 
 /**
- * SQL functions that settle events of one topic. Leases are passed as three arrays: the token of each group, the size
- * of each group, and the numbers of all events. Results have the order of the third array.
+ * Functions that settle events of one topic. Leases are three arrays: tokens of groups, sizes of groups, and
+ * numbers of all events. Results have the order of the third array.
  */
 export const settling = `
 -- Which of the leases are valid. The events are removed from their lease groups, unless keeps is true. is_locked: this transaction has

@@ -1,7 +1,6 @@
 /**
- * The tables and sequences. Times are epoch ms by the server's clock. `ready` is the queue in the order of due times; a
- * lease deletes its events from it. `lease_group` has one row for up to 200 leased events. An event in neither table
- * waits for an earlier event of its key.
+ * The tables. Times are epoch ms by the server's clock. `ready` is the queue by due time. `lease_group` has
+ * one row for up to 200 leased events. An event in neither waits for an earlier event of its key.
  */
 export const tables = `
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS

@@ -1,7 +1,6 @@
 /**
- * A function that returns a header of an event. PostgreSQL refuses to read JSON with some escapes, even if another
- * value is wanted. So the function replaces an escaped backslash by U+E000, and the start of a `\u` escape by U+E001.
- * `header-text.ts` does the same.
+ * Returns a header of an event. PostgreSQL refuses to read JSON with some escapes, so they are replaced by
+ * U+E000 and U+E001, as in `header-text.ts`.
  */
 export const headers = `
 CREATE FUNCTION header_of(extras text, name text) RETURNS text LANGUAGE sql IMMUTABLE AS $$

@@ -1,6 +1,6 @@
 /**
- * Like version 1, but `counts` also returns the time of counting, and new functions list and count waiting
- * events.
+ * Like version 1, but `counts` also returns the time of counting, and waiting events can be listed and
+ * counted.
  */
 export const inspection = `
 DROP FUNCTION counts;

@@ -1,16 +1,12 @@
 import { asyncCommit, indexLookupsOnly } from '../function-settings.ts';
 
 /**
- * SQL that is true if the event is in quarantine. The events of a key may have different tenants, so each event is
- * checked.
+ * True if the event is in quarantine. Events of one key may have different tenants, so each event is checked.
  */
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
           WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;
 
-/**
- * Like version 1, but a control can belong to a policy instead of a topic, and a pause can apply only to
- * retries.
- */
+/** Like version 1, but a control can belong to a policy, and a pause can apply only to retries. */
 export const leasing = `
 -- Deletes controls whose time is over. Like those that change controls, it locks control_sheet first.
 CREATE OR REPLACE FUNCTION end_controls(now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

@@ -5,9 +5,9 @@ const publicationTypes = `topic_name text, ids text[], bodies text[], all_bytes 
   dues double precision[], patiences double precision[]`;
 
 /**
- * Functions for events that move here from another engine after some attempts there. `moved` has JSON for those events:
- * `[attempts, snoozes, next_delay_ms, last_error, story, blocking, key]`. If no later event waits for an event, it is
- * published without its key, and the key is set later.
+ * Functions for events that move here from another engine. `moved` is JSON: `[attempts, snoozes,
+ * next_delay_ms, last_error, story, blocking, key]`. If no event must wait for it, an event is published
+ * without its key, which is set later.
  */
 export const moving = `
 CREATE FUNCTION publish_moved(${publicationTypes}, moved json[], OUT duplicates int[], OUT asleep boolean)

@@ -1,5 +1,5 @@
 /**
- * SQL for an event that already has a row. The event is parked again if its replay failed, or if it was resolved. The
+ * For an event that already has a row: parks it again if its replay failed, or if it was resolved. The
  * previous parking is kept in `earlier`.
  */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,

@@ -1,6 +1,5 @@
 /**
- * Settings for functions on small tables whose statistics are out of date. Plans are made once, and do not depend on
- * the number of rows.
+ * For small tables with outdated statistics: plans are made once, and do not depend on the number of rows.
  */
 const fewRows = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
   SET plan_cache_mode = force_generic_plan`;
@@ -11,8 +10,8 @@ const countedRows = `(SELECT status, topic, fingerprint, count FROM parked_count
     AND (fingerprints IS NULL OR fingerprint = ANY (fingerprints))`;
 
 /**
- * SQL for the largest groups, each with its first and its last event. `places` lists the statuses and topics in which
- * to look for these events.
+ * The largest groups, each with its first and its last event. `places` lists the statuses and topics where to
+ * look for them.
  */
 const groupsOf = (places: string, condition: string) => `
     WITH counted AS (
@@ -37,9 +36,8 @@ const groupsOf = (places: string, condition: string) => `
     ORDER BY page.count DESC, page.fingerprint`;
 
 /**
- * Counts parked events by status, topic and fingerprint. Triggers append changes, so that transactions never wait for
- * each other. `fold_parked_counts` adds these changes up from time to time. The number of events is the sum of both
- * tables.
+ * Counts parked events by status, topic and fingerprint. Triggers append changes, so that transactions never
+ * wait for each other; `fold_parked_counts` adds them up.
  */
 export const parkedCounts = `
 CREATE TABLE parked_count (

@@ -2,8 +2,7 @@ import { indexLookupsOnly } from '../function-settings.ts';
 import { parkAgain } from './park-again.ts';
 
 /**
- * Like version 1, but with operations other than replays, and with the name of the consumer that parked an
- * event.
+ * Like version 1, but with operations other than replays, and the name of the consumer that parked an event.
  */
 export const settling = `
 -- The replays of these events succeeded. If the outcome comes before the release is recorded, it counts as both.

@@ -1,7 +1,4 @@
-/**
- * Tables for the console and for many processes: operations on parked events, the audit log, and reports of
- * processes.
- */
+/** Tables for operations on parked events, the audit log, and reports of processes. */
 export const tables = `
 -- Operations. A change walks over the events in the order of parked_at and id; position_at and position_id are the last event it has seen.
 ALTER TABLE replay RENAME TO operation;

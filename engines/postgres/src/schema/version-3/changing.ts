@@ -1,8 +1,7 @@
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off`;
 
 /**
- * Changes to assemblies from outside, such as signals. Each one locks the assembly and increases its
- * revision.
+ * Changes to assemblies from outside, such as signals. Each locks the assembly and increases its revision.
  */
 export const changing = `
 -- Assemblies are locked in the order of their ids, so that two batches never wait for each other.

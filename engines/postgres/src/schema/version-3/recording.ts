@@ -1,5 +1,5 @@
 /**
- * Query plans must not depend on statistics, so tables are read by index only. Hash joins are allowed for
+ * Plans must not depend on statistics, so tables are read by index only. Hash joins are allowed for
  * arguments.
  */
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off

@@ -1,7 +1,6 @@
 /**
- * The tables of the journal: assemblies (durable workflows), their steps and signals, their leases and due
- * times. A payload is a text, or bytes in the column `…_bytes`. The first of these bytes says what they are:
- * see `journal-payload.ts`.
+ * The tables of the journal: assemblies (durable workflows), their steps, signals, leases and due times. A
+ * payload is a text, or bytes in a column `…_bytes`, whose first byte `journal-payload.ts` explains.
  */
 export const tables = `
 CREATE TABLE assembly_program (
