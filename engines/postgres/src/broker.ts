@@ -1,6 +1,7 @@
 import {
   type Act,
   assertBounds,
+  assertOrderingChange,
   assertReason,
   assertTopic,
   assertWaitingQuestion,
@@ -46,7 +47,8 @@ const declareText = `INSERT INTO {schema}.topic AS t (name, ordering, keep_settl
   VALUES ($1, coalesce($2, 'none'), ceil(coalesce($3::double precision, 0))::bigint)
   ON CONFLICT (name) DO UPDATE SET ordering = coalesce($2, t.ordering),
     keep_settled_ms = coalesce(ceil($3::double precision)::bigint, t.keep_settled_ms)
-  WHERE coalesce($2, t.ordering) = t.ordering OR NOT EXISTS (SELECT FROM {schema}.event e WHERE e.topic = t.topic)
+  WHERE coalesce($2, t.ordering) = t.ordering
+    OR t.ordering = 'none' AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.topic = t.topic)
   RETURNING ordering, keep_settled_ms`;
 const historyText = `SELECT seq, how, settled_at, ${envelopeColumns} FROM {schema}.settled
   WHERE topic = ({schema}.topic_of($1)).topic AND seq > $2 AND removed_at > {schema}.now_ms()
@@ -77,8 +79,9 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       const { ordering, keepSettledMs } = settings;
       const keepMs = keepSettledMs === undefined ? null : clampMs(keepSettledMs);
       const [row] = await database.rows(declareText, [name, ordering ?? null, keepMs]);
-      if (row) return { ordering: row[0] as TopicSettings['ordering'], keepSettledMs: row[1] as number };
-      throw new TopicError(name, `is ordered by ${ordering === 'key' ? 'none' : 'key'}, and holds events`);
+      // There is no row if the topic has the other ordering, and must keep it.
+      if (!row) assertOrderingChange(name, ordering === 'key' ? 'none' : 'key', ordering!, true);
+      return { ordering: row![0] as TopicSettings['ordering'], keepSettledMs: row![1] as number };
     },
 
     async topics() {
@@ -109,7 +112,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       const { values, moved } = publication;
       const [text, given] = moved ? [publishMovedText, [...values, moved]] : [publishText, values];
       const rows = await database.rowsWithin(tx, text, given).catch((error) => {
-        // If the connection does not answer, the caller gets the original error of the driver.
+        // Without an answer, the caller gets the original error of the driver.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
       // PostgreSQL sends the notification when the transaction commits.
@@ -194,7 +197,6 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
     };
   }
 
-  /** Calls an SQL function that changes waiting events, and writes the audit entry of what it changed. */
   async function changeWaiting(
     what: 'retry_now' | 'unblock',
     topic: string,
@@ -231,9 +233,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
   }
 }
 
-/**
- * Makes a page of `rows`, whose first column is the cursor. There is another page if `rows` has more than `limit` rows.
- */
+/** `rows` has one row more than `limit` if there is another page. The first column is the cursor. */
 function pageOf<T>(rows: readonly Row[], limit: number, read: (row: Row) => T): Page<T> {
   const shown = rows.slice(0, limit);
   return { items: shown.map(read), cursor: rows.length > limit ? String(shown.at(-1)?.[0]) : undefined };
@@ -245,7 +245,6 @@ function among(ids: readonly string[], row: Row | undefined): boolean[] {
   return ids.map((id) => found.delete(id));
 }
 
-/** Returns the position after which the next page begins, in the order of due times. */
 function duePlaceIn(cursor: string | undefined): [dueAt: number, seq: number] {
   if (cursor === undefined) return [Number.MIN_SAFE_INTEGER, 0];
   const [dueAt, seq] = placeIn(cursor);

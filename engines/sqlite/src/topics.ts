@@ -1,4 +1,4 @@
-import { type Ordering, TopicError, type TopicSettings } from '@holdfast/contracts';
+import { assertOrderingChange, type Ordering, TopicError, type TopicSettings } from '@holdfast/contracts';
 import type { Store } from './store.ts';
 
 export interface Topic extends TopicSettings {
@@ -7,8 +7,8 @@ export interface Topic extends TopicSettings {
 }
 
 /**
- * The number of an event is the id of its topic times 2^40, plus a counter. With at most 2^12 topics, this number is
- * exact in JavaScript.
+ * An event's number is its topic's id times 2^40, plus a counter. With at most 2^12 topics, it is exact in
+ * JavaScript.
  */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;
@@ -20,7 +20,7 @@ export function seqsOf({ id }: Pick<Topic, 'id'>): { readonly from: number; read
 
 export const topicSql = 'SELECT id, name, ordering, keep_settled_ms FROM holdfast_topic WHERE name = ?';
 
-/** Creates and finds topics. Topics are not cached, because another process may change them at any time. */
+/** Topics are not cached, because another process may change them at any time. */
 export function topics(store: Store) {
   const byName = store.prepare(topicSql);
   const byId = store.prepare('SELECT name FROM holdfast_topic WHERE id = ?');
@@ -52,7 +52,6 @@ export function topics(store: Store) {
       return String(byId.get(id)?.name);
     },
 
-    /** Creates a topic or changes its settings. Call it within a transaction. */
     declare(name: string, settings: Partial<TopicSettings>): TopicSettings {
       const known = find(name);
       const ordering = settings.ordering ?? known?.ordering ?? 'none';
@@ -63,9 +62,8 @@ export function topics(store: Store) {
         add.run(name, ordering, keepSettledMs);
       } else {
         const { from, to } = seqsOf(known);
-        if (ordering !== known.ordering && isUsed.get(from, to)) {
-          throw new TopicError(name, `is ordered by ${known.ordering}, and holds events`);
-        }
+        if (ordering !== known.ordering)
+          assertOrderingChange(name, known.ordering, ordering, isUsed.get(from, to) !== undefined);
         change.run(ordering, keepSettledMs, known.id);
       }
       return { ordering, keepSettledMs };

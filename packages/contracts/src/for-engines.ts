@@ -1,5 +1,6 @@
 import { OptionsError } from 'holdfast';
-import { type TopicSettings, type WaitingQuestion, waitingStates } from './broker.ts';
+import { type Ordering, type TopicSettings, type WaitingQuestion, waitingStates } from './broker.ts';
+import { TopicError } from './contract-errors.ts';
 
 /** Throws for a name with a NUL character. Some stores cannot store NUL, so no engine accepts it. */
 export function assertName(path: string, name: string | undefined): void {
@@ -19,6 +20,26 @@ export function assertTopic(name: string, { ordering, keepSettledMs }: Partial<T
   if (ordering !== undefined && ordering !== 'none' && ordering !== 'key')
     throw new OptionsError('ordering', ordering, 'none or key');
   assertDurationMs('keepSettledMs', keepSettledMs);
+}
+
+/**
+ * Throws if the ordering of a topic must not become `wanted`. An order by key is never given up: another
+ * process may rely on it. Engines call it in `declare`.
+ */
+export function assertOrderingChange(
+  topic: string,
+  stored: Ordering,
+  wanted: Ordering,
+  holdsEvents: boolean,
+): void {
+  if (wanted === stored || (stored === 'none' && !holdsEvents)) return;
+  const why =
+    stored === 'key' ? 'somebody may rely on its order' : 'its events were published without an order';
+  throw new TopicError(
+    topic,
+    `was declared with ordering "${stored}", and "${wanted}" is refused because ${why}: ` +
+      `leave \`ordering\` out, or give "${stored}", or use another topic`,
+  );
 }
 
 /** About 140,000 years in ms. The current time plus this value is still exact as a JavaScript number. */
@@ -54,7 +75,6 @@ export function assertWaitingQuestion(question: WaitingQuestion): void {
   }
 }
 
-/** The most bounds in one call of `due`. */
 const boundsMax = 100;
 
 /** Throws unless the bounds of `due` are at most 100 numbers of ms in ascending order. */

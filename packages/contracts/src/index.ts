@@ -91,6 +91,7 @@ export {
   assertBounds,
   assertDurationMs,
   assertName,
+  assertOrderingChange,
   assertTopic,
   assertWaitingQuestion,
   clampMs,

@@ -188,6 +188,18 @@ describe('a producer', () => {
     expect(deliveries.map(({ patienceLeftMs }) => patienceLeftMs)).toEqual([2000, Infinity]);
   });
 
+  test('never takes the order by key away that another producer or consumer has declared', async () => {
+    const { engine, clock, open, publish } = stage();
+    await open({ ordering: 'key' });
+    const second = producer({ engine, topic: 'orders', ordering: 'none', clock });
+    await expect(second.publish({ payload: 1 })).rejects.toThrow(
+      'topic "orders" was declared with ordering "key", and "none" is refused because somebody may rely on its ' +
+        'order: leave `ordering` out, or give "key", or use another topic',
+    );
+    await expect(open({ ordering: 'none' })).rejects.toThrow('was declared with ordering "key"');
+    await publish({ id: 'a' });
+  });
+
   test('says what is wrong with its options', () => {
     const { engine } = stage();
     expect(() => producer({ topic: 'orders' })).toThrow(

@@ -5,6 +5,7 @@ import {
   type AuditedAct,
   assertBounds,
   assertEvents,
+  assertOrderingChange,
   assertReason,
   assertTopic,
   assertWaitingQuestion,
@@ -168,7 +169,7 @@ export function redisBroker(client: RedisClient, settings: RedisBrokerSettings):
         'none' | 'key',
         number,
       ];
-      if (isRefused === 1) throw new TopicError(topic, `is ordered by ${ordering}, and holds events`);
+      if (isRefused === 1) assertOrderingChange(topic, ordering, wanted.ordering!, true);
       await Promise.all([client.sadd(topicNames, topic), controls.copyTo(topic)]);
       return { ordering, keepSettledMs: 0 };
     },

@@ -1,11 +1,11 @@
 import { type Clock, type Random, systemClock, systemRandom } from 'holdfast';
-import type { Broker, Published, SettledEvent, Settlement, TopicSettings } from '../broker.ts';
+import type { Broker, Ordering, Published, SettledEvent, Settlement, TopicSettings } from '../broker.ts';
 import { FeatureMissingError, TopicError } from '../contract-errors.ts';
 import { assertControl, type Controls } from '../controls.ts';
 import type { Engine } from '../engine.ts';
 import { type NewEvent, parkedTopic } from '../envelope.ts';
 import { type FeatureName, type Features, whyMissing } from '../features.ts';
-import { assertBounds, assertTopic, assertWaitingQuestion } from '../for-engines.ts';
+import { assertBounds, assertOrderingChange, assertTopic, assertWaitingQuestion } from '../for-engines.ts';
 import { memoryEngine } from '../memory/engine.ts';
 import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
 import { assertEvents } from '../size-limits.ts';
@@ -22,8 +22,7 @@ import { assertStore } from './store.ts';
 export interface CarrierOptions {
   /**
    * An engine beside the message broker, such as SQLite or PostgreSQL. It stores retries, parked events,
-   * controls, the record of handled events and the order of keys. `close` does not close it. Default: none,
-   * and retries stay in the broker.
+   * controls and the order of keys. `close` does not close it. Default: none, and retries stay in the broker.
    */
   readonly store?: Engine | undefined;
   /**
@@ -32,18 +31,18 @@ export interface CarrierOptions {
    */
   readonly parkedSuffix?: string | undefined;
   /**
-   * The most first attempts of a topic that wait in this process for a lease. The same limit applies to its
-   * retries. Default: `2000`.
+   * The most first attempts of a topic that wait in this process for a lease, and the most retries. Default:
+   * `2000`.
    */
   readonly prefetchMax?: number | undefined;
   /**
-   * The most payload bytes of first attempts of a topic that wait in this process for a lease. Above it, no
-   * more are fetched. The same limit applies to its retries. Default: `33554432` (32 MiB).
+   * While waiting first attempts of a topic have more payload bytes than this, no more are fetched. The same
+   * limit applies to its retries. Default: `33554432` (32 MiB).
    */
   readonly prefetchBytesMax?: number | undefined;
   /**
-   * If no consumer leases events of a topic for this long, in ms, the waiting events of this process are
-   * given back to the server. Default: `30000`.
+   * If no consumer leases events of a topic for this long, in ms, waiting events are given back to the
+   * server. Default: `30000`.
    */
   readonly idleMs?: number | undefined;
   /** The clock for delays and time limits. Default: the system's. */
@@ -61,18 +60,15 @@ export const carrierDefaults = {
 } as const;
 
 /**
- * A broker on top of a message broker (the carrier). `close` gives fetched messages back to the server, and
- * closes the carrier.
+ * A broker on top of a message broker (the carrier). `close` gives fetched messages back and closes the
+ * carrier.
  */
 export interface CarrierBroker extends Broker {
   readonly features: Features;
   close(): Promise<void>;
 }
 
-/**
- * Builds a `Broker` on a carrier, which only sends and receives messages. It adds leases and retries, and
- * uses the store if one is given.
- */
+/** Builds a `Broker` on a carrier, which only sends and receives messages. It adds leases and retries. */
 export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: CarrierOptions = {}): CarrierBroker {
   const { clock = systemClock, random = systemRandom } = options;
   const { parkedSuffix = carrierDefaults.parkedSuffix, ...prefetch } = {
@@ -119,8 +115,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     clock,
     store,
     hasTopic,
-    // A consumer of a dead-letter topic may park an event again. The event then goes to the same dead-letter
-    // topic, not to `orders.dlq.dlq`.
+    // A consumer of a dead-letter topic may park an event again. It stays in that topic: there is no
+    // `orders.dlq.dlq`.
     parkedTopic: (topic: string) => (topic.endsWith(parkedSuffix) ? topic : topic + parkedSuffix),
   };
 
@@ -129,25 +125,25 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     const { ordering, keepSettledMs } = wanted;
     if (ordering === 'key' && !store) throw missing('ordering');
     if (keepSettledMs !== undefined && keepSettledMs > 0 && !carrier.history) throw missing('retention');
-    if (store && ordering !== undefined && (await hasTopic(topic))) await assertOrdering(topic, ordering);
-    const declared = await store?.broker.declare(topic, ordering === undefined ? {} : { ordering });
+    const stored = (await store?.broker.declare(topic))?.ordering ?? 'none';
+    if (ordering !== undefined && ordering !== stored) await assertMayChange(topic, stored, ordering);
     const ensured = {
-      ordering: declared?.ordering ?? 'none',
+      ordering: ordering ?? stored,
       ...(keepSettledMs !== undefined && { keepSettledMs }),
     };
     const result = await carrier.ensure(topic, ensured);
+    // The store comes last: the carrier may refuse, and the store never goes back from `key` to `none`.
+    if (ordering !== undefined) await store?.broker.declare(topic, { ordering });
     const parked = settings.parkedTopic(topic);
     if (!store && parked !== topic) await carrier.ensure(parked, { ordering: 'none' });
     topicWith(topic, result.ordering);
     return result;
   }
 
-  async function assertOrdering(topic: string, ordering: TopicSettings['ordering']): Promise<void> {
-    const now = await store!.broker.declare(topic);
-    if (now.ordering === ordering) return;
+  async function assertMayChange(topic: string, stored: Ordering, wanted: Ordering): Promise<void> {
+    if (!(await hasTopic(topic))) return assertOrderingChange(topic, stored, wanted, false);
     const { waiting, delayed, delivered } = await carrier.counts(topic);
-    if (waiting + delayed + delivered > 0)
-      throw new TopicError(topic, `is ordered by ${now.ordering}, and holds events`);
+    assertOrderingChange(topic, stored, wanted, waiting + delayed + delivered > 0);
   }
 
   async function publish(topic: string, events: readonly NewEvent[]): Promise<Published[]> {
@@ -162,7 +158,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const isTried = event.past?.moved !== undefined;
       const waits = isTried || message.delayMs > 0;
       // With key order, a delayed event also goes to the `hot` queue, so that it does not overtake earlier
-      // events of its key. It moves into the store later, when the earlier events are settled.
+      // events of its key.
       const keepsPlace = ordering === 'key' && event.key !== undefined && !isTried;
       if (store && waits && !keepsPlace) stored.push({ place, event: { ...event, id: ids[place]! } });
       else queued[waits && !keepsPlace ? 'retry' : 'hot'].push({ place, message });
@@ -178,8 +174,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const places = ((await carrier.send(topic, queue, messages)) ?? []).map((index) => items[index]!.place);
       for (const place of ordering === 'key' ? await notInStore(places) : places) isDuplicate(place);
     };
-    // The server already has messages with these ids. But if the store has such an event as parked and
-    // blocking its key, the store takes the new event, which is then no duplicate.
+    // The server already has messages with these ids. But an event that is parked in the store and blocks its
+    // key is replaced, so the new event is no duplicate.
     const notInStore = async (places: readonly number[]) => {
       const unkeyed = places.map((place) => ({ ...withoutKey(events[place]!), id: ids[place]! }));
       const taken = places.length > 0 ? await store!.broker.publishBehind(topic, unkeyed) : [];
@@ -201,7 +197,6 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
   async function settle(batch: readonly Settlement[]): Promise<SettlementResult[]> {
     const results: SettlementResult[] = batch.map(() => LEASE_LOST);
     const ours: LeasedEntry<Handle>[] = [];
-    /** The position in `batch` of each of `ours`. */
     const places: number[] = [];
     const theirs: number[] = [];
     const now = clock.now();
@@ -307,7 +302,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     doorbell(topic, ring) {
       let isOver = false;
       const offs = [store?.broker.doorbell(topic, ring)];
-      // If the topic was never declared, it has no events, so ignore the error.
+      // A topic that was never declared has no events, so ignore the error.
       void topicOf(topic).then(
         ({ intake }) => void (isOver || offs.push(intake.doorbell(ring))),
         () => {},
@@ -340,8 +335,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
 }
 
 /**
- * Returns controls that apply only in this process. It refuses `quarantine` without a store, because the held
- * events would fill the memory of the process.
+ * Returns controls that apply only in this process. It refuses `quarantine`, because the held events would
+ * fill its memory.
  */
 function localControls(clock: Clock, random: Random, features: Features): Controls {
   const { controls } = memoryEngine({ clock, random });

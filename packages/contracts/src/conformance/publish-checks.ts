@@ -160,6 +160,16 @@ export const publishChecks: readonly Check[] = [
     );
   }),
 
+  check('never gives up an order by key, even if the topic is empty', ['ordering'], async (stage) => {
+    const topic = await stage.topic({ ordering: 'key' });
+    await expectRejection(
+      stage.broker.declare(topic, { ordering: 'none' }),
+      'HOLDFAST_TOPIC',
+      'none instead of key',
+    );
+    expectLike(await stage.broker.declare(topic), { ordering: 'key' }, 'it keeps its order');
+  }),
+
   check('stores an event once, however often it is published', ['publishOnce'], async (stage) => {
     const topic = await stage.topic();
     const event = { id: '01890000-0000-7000-8000-000000000001', payload: 'a' };

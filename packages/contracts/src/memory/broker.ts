@@ -13,7 +13,7 @@ import { waitingStates } from '../broker.ts';
 import { EngineFullError, TopicError } from '../contract-errors.ts';
 import { type Act, controlId } from '../controls.ts';
 import type { Delivery, Envelope, Lease, NewEvent } from '../envelope.ts';
-import { assertBounds, assertTopic, assertWaitingQuestion } from '../for-engines.ts';
+import { assertBounds, assertOrderingChange, assertTopic, assertWaitingQuestion } from '../for-engines.ts';
 import type { Place } from '../page.ts';
 import { assertReason } from '../parked-filter.ts';
 import { LEASE_LOST, type SettlementResult } from '../settlement-result.ts';
@@ -61,14 +61,14 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     const id = event.id ?? shared.newId();
     const known = topic.rows.get(id);
     if (known && !known.blocking) {
-      // The topic already has this event. If a replay publishes it, assign the stored event to that replay,
-      // so that the replay counts its result.
+      // The topic already has this event. If a replay publishes it, the stored event now belongs to that
+      // replay.
       const replay = event.past?.replay ?? known.envelope.replay;
       known.envelope = { ...known.envelope, replay };
       return { id, duplicate: true };
     }
-    // `known` is the row of a parked event that blocks its key. The replayed event takes its position, so
-    // that it stays before later events of the key.
+    // `known` is a parked event that blocks its key. The replayed event takes its position, before later
+    // events of the key.
     const placed = known ? { ...event, key: known.envelope.key! } : event;
     const row = rowOf(placed, envelopeOf(placed, id, name, now), topic, now);
     topic.rows.set(id, { ...row, order: known?.order ?? storage.next() });
@@ -85,7 +85,6 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
     });
   }
 
-  /** Writes one audit entry for a change of events of a topic. If no event was changed, it writes nothing. */
   function note(
     what: AuditedAct,
     topic: string,
@@ -114,9 +113,7 @@ export function memoryBroker(shared: SharedState): Broker<MemoryTransaction> {
         const { ordering, keepSettledMs } = { ...defaultSettings, ...topic, ...settings };
         if (!topic) storage.topics.set(name, { ordering, keepSettledMs, rows: new Map(), settled: [] });
         else {
-          if (ordering !== topic.ordering && topic.rows.size > 0) {
-            throw new TopicError(name, `is ordered by ${topic.ordering}, and holds events`);
-          }
+          assertOrderingChange(name, topic.ordering, ordering, topic.rows.size > 0);
           Object.assign(topic, { ordering, keepSettledMs });
         }
         return { ordering, keepSettledMs };

@@ -79,11 +79,13 @@ return duplicates`;
 
 /**
  * Declares a topic. ARGV: the wanted ordering ('' to keep the stored one). Returns the stored ordering, and 1
- * if stored events prevent the change.
+ * if the change is refused: stored events prevent it, or it would give up an order by key.
  */
 export const declare: string = `${topic}
 local wanted = ARGV[1]
 if wanted == '' then wanted = ordering or 'none' end
-if ordering and wanted ~= ordering and redis.call('ZCARD', base .. ':order') > 0 then return {ordering, 1} end
+if ordering and wanted ~= ordering and (by_key or redis.call('ZCARD', base .. ':order') > 0) then
+  return {ordering, 1}
+end
 if wanted ~= ordering then redis.call('HSET', base, 'ordering', wanted) end
 return {wanted, 0}`;
