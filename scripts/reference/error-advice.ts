@@ -9,6 +9,7 @@ export interface ErrorAdvice {
 export const errorAdvice: Readonly<Record<string, ErrorAdvice>> = {
   HOLDFAST_ASSEMBLY_MISMATCH: { todo: 'Give the new work an id of its own, or send the same input again.' },
   HOLDFAST_ASSEMBLY_PARKED: {
+    when: 'The assembly is parked: it waits until a person resumes or cancels it. `result()` rejects with this error, and the process prints it once as a warning if there is no `onParked`.',
     todo: 'Look at the assembly with `holdfast assembly show`, then resume or cancel it. `result({ waitWhileParked: true })` waits for that.',
   },
   HOLDFAST_ASSEMBLY_STATE: { todo: 'Read the state with `status()`; what has ended cannot be changed.' },
@@ -60,8 +61,8 @@ export const errorAdvice: Readonly<Record<string, ErrorAdvice>> = {
     todo: 'Correct the field that the message names. It is a mistake in the program: do not retry.',
   },
   HOLDFAST_PARKED: {
-    when: 'A consumer has parked an event, and nobody listens to its notices; or an assembly was parked, and there is no `onParked`. It is printed once for each consumer, and once for each `assemblies()`.',
-    todo: '`holdfast dlq ls` lists parked events; `subscribeEvents` hears of each. `holdfast assembly ls --state parked` lists parked assemblies; `onParked` hears of each.',
+    when: 'A consumer has parked an event, and nobody listens to its notices. It is printed once for each consumer.',
+    todo: '`holdfast dlq ls` lists parked events; `subscribeEvents` hears of each.',
   },
   HOLDFAST_PATIENCE_SPENT: {
     when: 'The patience of the work ended. `cause` has the last real error, if there was one.',

@@ -333,7 +333,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     process.emitWarning(
       `${error.message}. More may follow without a warning: onParked of assemblies() tells of each, and ` +
         '"holdfast assembly ls --state parked" lists them.',
-      { code: 'HOLDFAST_PARKED' },
+      { code: error.code },
     );
   }
 

@@ -10,7 +10,7 @@ async function setup(options: Partial<AssembliesOptions<MemoryTransaction>> = {}
   const { open, pass, settle } = stage();
   const warnings: string[] = [];
   const onWarning = (warning: Error & { code?: string }) => {
-    if (warning.code === 'HOLDFAST_PARKED') warnings.push(warning.message);
+    if (warning.code === 'HOLDFAST_ASSEMBLY_PARKED') warnings.push(warning.message);
   };
   process.on('warning', onWarning);
   onTestFinished(() => void process.off('warning', onWarning));
