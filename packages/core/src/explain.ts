@@ -116,7 +116,7 @@ function placeLines({ part, on, says, settings }: ExplainedPlace): string[] {
   return on && settings.length > 0 ? [line, `${' '.repeat(19)}${saySettings(settings)}`] : [line];
 }
 
-/** Returns settings in one line. A `*` after a value means that this value is the default. */
+/** A `*` after a value means that the value is the default. */
 function saySettings(settings: readonly Setting[]): string {
   const roots = new Set(settings.map(({ path }) => rootOf(path)));
   return settings

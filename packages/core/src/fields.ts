@@ -17,7 +17,7 @@ export interface Field<In = unknown, Out = unknown> {
   readonly default?: In | undefined;
   readonly min?: number | undefined;
   readonly max?: number | undefined;
-  /** The words that the field accepts, each with the value that it stands for: `{ unlimited: Infinity }`. */
+  /** The words that the field accepts, each with its value: `{ unlimited: Infinity }`. */
   readonly words?: Readonly<Record<string, unknown>> | undefined;
   /** Only for an object: the fields inside it. */
   readonly fields?: Table;

@@ -12,7 +12,7 @@ import type { PolicySpec } from './policy/policy-spec.ts';
 
 export type { Flaw, LintCase, LintFacts, Rule, Severity, Subject } from './lint/rule.ts';
 
-/** A problem that `lint` found: a rule that the policy breaks, and the field that breaks it. */
+/** A problem that `lint` found: the broken rule, and the field of the policy that breaks it. */
 export interface Finding extends Flaw {
   /** The id of the rule, such as `no-jitter`. */
   readonly rule: string;

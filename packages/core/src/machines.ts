@@ -1,6 +1,6 @@
 /**
- * The state machines that policies are built from, for code that uses them directly. They set no timers and
- * read no clock: the caller passes the current time as `now`.
+ * The state machines of policies, for code that uses them directly. They set no timers and read no clock: the
+ * caller passes the current time as `now`.
  */
 
 export { type BackoffSettings, backoff, type Delay } from './decide/backoff.ts';

@@ -48,7 +48,7 @@ export interface Facts {
  */
 const throttledBaseMs = 1000;
 
-/** The most jitter that is added to the wait that a server asks for, in ms. */
+/** The most jitter, in ms, that is added to a wait that a server asked for. */
 const hintSpreadMaxMs = 60_000;
 
 export const done: Verdict = { kind: 'done' };
@@ -71,8 +71,8 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const baseMinMs = judged.class === 'throttled' ? throttledBaseMs : 0;
   const backoffMs = rules.delay(history.attempt, history.previousDelayMs, facts.roll, baseMinMs);
   const leftMs = history.patienceEndsAt - facts.now - facts.expectedAttemptMs;
-  // If a server asks for a wait, jitter is added to that wait. Jitter is at most half of the time that
-  // remains after the wait, so that the next attempt still has time.
+  // If a server asks for a wait, jitter is added to it. Jitter takes at most half of the time left after the
+  // wait, so that the next attempt still has time.
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');

@@ -30,8 +30,7 @@ export interface Judgement {
   /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
   /**
-   * A problem to report to the listeners of `subscribe`: a header that could not be parsed, or the error of a
-   * classifier.
+   * A problem to report to the listeners of `subscribe`: an unreadable header, or the error of a classifier.
    */
   readonly unreadableHint?: string | undefined;
 }

@@ -64,8 +64,8 @@ function readNumber(text: string): number {
 }
 
 /**
- * Reads a delay: a number of seconds, or an HTTP date. If there are several numbers, the largest is used.
- * Returns ms from now. A year with two digits is the matching year within 50 years of now.
+ * Reads a delay in seconds (the largest of several numbers), or an HTTP date. Returns ms from now. A year
+ * with two digits is the matching year within 50 years of now.
  */
 function readDelay(text: string, epochMs: () => number): number {
   const ms = Math.max(...text.split(/, */).map(readNumber)) * 1000;

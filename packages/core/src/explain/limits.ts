@@ -25,16 +25,11 @@ export interface WorstTime {
   readonly says: readonly string[];
 }
 
-/**
- * The most calls that a policy makes when the target is completely down. null means that there is no limit.
- */
+/** The most calls of a policy when the target is completely down. null: no limit. */
 export interface WorstLoad {
   /** How many calls one piece of work causes if every call fails. null: no limit. */
   readonly calls: number | null;
-  /**
-   * The average number of calls for one piece of work over a long time, however many calls fail. null: no
-   * limit.
-   */
+  /** The most calls for one piece of work, as an average over a long time. null: no limit. */
   readonly longRun: number | null;
   /** How many calls one piece of work causes, including the retries of outer callers. null: no limit. */
   readonly callsInAll: number | null;
@@ -114,9 +109,9 @@ function ownLoad(plan: Plan, settings: PartSettings): Omit<WorstLoad, 'callsInAl
 }
 
 /**
- * Returns the success rate (0 to 1) of a caller with few calls, if the share `failing` of its calls fails by
- * chance. Its retry budget holds one token, for one retry. The next token needs 1 / `ratio` successes; until
- * then, failed calls are not retried.
+ * Returns the success rate (0 to 1) of a caller with few calls. The share `failing` of its calls fails by
+ * chance. Its retry budget holds one token, for one retry, and needs 1 / `ratio` successes for the next
+ * token.
  */
 export function lonelyCaller(ratio: number, failing = 0.05): number {
   if (ratio === 0) return 1 - failing;

@@ -3,8 +3,8 @@ import type { Plan } from '../policy/plan.ts';
 import { defineRules, isUnsafe } from './rule.ts';
 
 /**
- * HTTP statuses that a retry cannot change: the server would give the same answer again. (408, 425 and 429
- * are temporary, and 409 may be.)
+ * For these HTTP statuses, a retry would get the same answer again. 408, 425 and 429 are temporary, and 409
+ * may be.
  */
 const finalStatuses = [400, 401, 403, 404, 405, 410, 422];
 
@@ -86,10 +86,6 @@ export const retryRules = /* @__PURE__ */ defineRules(
   },
 );
 
-/**
- * Whether the policy retries an outcome with this HTTP status, either thrown as an error or returned as a
- * response.
- */
 function isRetried(plan: Plan, status: number): boolean {
   const response = { status, statusCode: status, ok: false, headers: {} };
   const error = Object.assign(new Error(`status ${status}`), response, { response });

@@ -4,10 +4,7 @@ import type { Plan } from '../policy/plan.ts';
 import { defineRules, type LintFacts } from './rule.ts';
 
 const attemptsMax = 10;
-/**
- * Work that may take longer than this should be stored in a database or queue, so that it survives a restart
- * of the process.
- */
+/** Work that may take more ms than this should be stored, so that it survives a restart of the process. */
 const inProcessMaxMs = 300_000;
 /** With fewer measured durations than this, a single slow call would determine the p99.9. */
 const samplesMin = 1000;

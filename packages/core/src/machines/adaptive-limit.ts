@@ -57,16 +57,16 @@ const MEASURE_MS = 10_000;
 const MEASURE_SOON_MS = 1_000;
 
 /**
- * If more than the share DROPPED_MAX of a window's calls fail by overload (are dropped), the limit is
+ * Calls that fail by overload count as dropped. If their share of a window is above DROPPED_MAX, the limit is
  * multiplied by DROPPED_FACTOR.
  */
 const DROPPED_MAX = 0.1;
 const DROPPED_FACTOR = 0.8;
 
 /**
- * Limits the calls in flight, and learns the limit from the answers. The limit is a quarter higher than the
- * number of calls that the target processes at a time: answers per ms × latency without a queue (Little's
- * law).
+ * Limits the calls in flight, and learns the limit from the answers. The limit is 1.25 × the number of calls
+ * that the target processes at a time. By Little's law, that number is answers per ms × latency without a
+ * queue.
  *
  * The latency without a queue cannot be measured while calls wait at the target. So from time to time the
  * limit is lowered to half or less for two windows. In the first window the queue drains, and in the second

@@ -11,8 +11,8 @@ const LEAST_MS = 50;
 const SAMPLES_MIN = 1_000;
 
 /**
- * With fewer than SAMPLES_MIN answers, the time limit of an attempt is at least this multiple of the longest
- * duration so far.
+ * Before there are SAMPLES_MIN answers, the time limit is at least this multiple of the longest duration so
+ * far.
  */
 const LONGEST_FACTOR = 2;
 
@@ -23,11 +23,11 @@ const SHARES_MAX = 10;
  * their p99.9, or six times their median if that is longer.
  *
  * With fewer than 1,000 answers, each attempt gets an equal share of the patience (the time limit of the
- * whole work), or twice the longest duration so far if that is more. The last attempt gets all the remaining
- * patience.
+ * whole work). If twice the longest duration so far is more, the attempt gets that. The last attempt gets all
+ * the remaining patience.
  *
- * Timeouts are not recorded as durations. But each timeout in a row doubles a learnt limit, because with too
- * short a limit slower answers would never be recorded.
+ * Timeouts are not recorded as durations. But each timeout in a row doubles a learnt limit. Otherwise answers
+ * that are slower than the limit would never be recorded.
  */
 export class AutoTimeout {
   readonly #latency: Latency;

@@ -40,8 +40,8 @@ export interface BreakerSettings {
   /** The shortest and the longest time that the breaker stays open, before jitter. */
   readonly openForMs: readonly [least: number, most: number];
   /**
-   * While half-open: the most trial calls (probes) in flight, and how many must succeed in a row to close the
-   * breaker.
+   * While half-open: the most trial calls (probes) in flight. The same number must succeed in a row to close
+   * the breaker.
    */
   readonly probes: number;
 }
@@ -110,8 +110,8 @@ const LEASE_MAX_MS = 600_000;
  * Each admitted call gets a number, its ticket. A result with a ticket from before the last change of state
  * is ignored. All calls while closed share one ticket, so a call that never ends blocks nothing.
  *
- * If the target answers that it is full, this counts for `consecutive` but not for `failureRatio`, because a
- * full target still serves other calls.
+ * An answer that the target is full counts for `consecutive`, but not for `failureRatio`. A full target still
+ * serves other calls.
  *
  * The open time is a quarter of the time that the target has been failing, within `openForMs`. So the breaker
  * makes an outage at most a quarter longer. Jitter shortens the open time by at most half.
@@ -258,7 +258,7 @@ export class Breaker {
   }
 
   /**
-   * Returns the state at `now`. It is `half-open` as soon as the open time has passed, but `onChange` is
+   * Returns the state at `now`. It is `half-open` as soon as the open time has passed. But `onChange` is
    * called only when the first probe is admitted.
    */
   state(now: number): BreakerState {
@@ -352,8 +352,8 @@ export class Breaker {
   }
 
   /**
-   * Whether chance alone may explain the failures in a row. For example, if a third of 1,000 calls a second
-   * fail, 5 failures in a row are normal, and 27 are not.
+   * Whether chance alone may explain the failures in a row. If a third of 1,000 calls a second fail, 5
+   * failures in a row are normal, and 27 are not.
    */
   #isChance(calls: number, failures: number): boolean {
     const { consecutive, minimum } = this.#settings;

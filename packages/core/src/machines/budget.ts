@@ -38,19 +38,14 @@ const CREDIT_MAX = 100;
 /** The minimum size of the bucket grows at most to this many tokens. */
 const FLOOR_MAX = 10;
 /**
- * A successful retry raises the minimum size of the bucket by this amount, and a failed retry lowers it by
- * the same amount.
+ * A successful retry raises the minimum size of the bucket by this amount. A failed retry lowers it as much.
  */
 const FLOOR_STEP = TOKEN / 2;
 /**
- * Each operation that succeeds at its first attempt shrinks the minimum size of the bucket: the part above
- * one token becomes 1 % smaller.
+ * Each success at the first attempt shrinks the minimum size of the bucket: the part above one token, by 1 %.
  */
 const FADE = 0.01;
-/**
- * The retries of all operations are at most this share of their first attempts: at most 30 retries for 100
- * first attempts.
- */
+/** All retries together are at most this share of the first attempts: 30 retries for 100 first attempts. */
 const RETRIES_MAX = 0.3;
 
 /**

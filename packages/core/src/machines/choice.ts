@@ -35,10 +35,7 @@ const LATENCY_WEIGHT = 0.2;
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/**
- * A target is ejected if its share of successes is at least this much below the mean share of the other
- * targets.
- */
+/** A target is ejected if its share of successes is this much below the mean share of the other targets. */
 const GAP = 0.3;
 
 /**

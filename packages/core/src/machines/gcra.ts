@@ -43,10 +43,7 @@ export class Gcra {
     return waitMs;
   }
 
-  /**
-   * Returns the ms that a call with this `cost` would have to wait now; Infinity if `cost` is above the
-   * burst.
-   */
+  /** Returns the ms that a call with this `cost` must wait now; Infinity if `cost` is above the burst. */
   peek(now: number, cost = 1): number {
     return gcraWait(this.rate, this.tat, now, cost);
   }

@@ -3,7 +3,7 @@ const ROWS = 10;
 /**
  * Counters over a sliding window, in a circular buffer of rows. Each column is one counter.
  *
- * If the window is a time, each row covers a tenth of it, so the counts cover 90 to 100 % of the window. If
+ * If the window is a time, each row covers a tenth of it. So the counts cover 90 to 100 % of the window. If
  * the window is a number of calls, each row is one call.
  */
 export class SlidingCounts {

@@ -1,7 +1,7 @@
 /**
- * The tokens that a new retry budget starts with, so that even its first call can be retried. These tokens
- * expire one window after the first operation. With unlimited attempts, they expire one window after the
- * first success, because such operations may wait for the end of an outage.
+ * The tokens that a new retry budget starts with. So even its first call can be retried. They expire one
+ * window after the first operation. With unlimited attempts, they expire one window after the first success:
+ * such operations may wait for the end of an outage.
  */
 export class StartCredit {
   left: number;

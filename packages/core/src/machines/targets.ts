@@ -12,9 +12,7 @@ export interface TargetsSettings<T> {
  */
 export const OVERFLOW = '(overflow)';
 
-/**
- * The search for an idle target visits at most this many targets, so that each new name has a constant cost.
- */
+/** The search for an idle target visits at most this many targets. So each new name has a constant cost. */
 const LOOKS_MAX = 16;
 
 /**

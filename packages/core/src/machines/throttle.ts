@@ -11,8 +11,8 @@ const REQUESTS = 0;
 const ACCEPTS = 1;
 
 /**
- * Sends fewer requests to a target that refuses many. A request is refused locally, without being sent, with
- * the probability from Google's SRE book: max(0, (requests − k × accepts) / (requests + 1)).
+ * Sends fewer requests to a target that refuses many. Some requests are refused locally, without being sent.
+ * The probability is from Google's SRE book: max(0, (requests − k × accepts) / (requests + 1)).
  *
  * `requests` includes the requests that are refused locally. A request that is sent is counted only when its
  * answer arrives. Otherwise, after a start with k near 1, nearly all requests would be refused.

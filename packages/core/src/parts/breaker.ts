@@ -9,8 +9,8 @@ import { rangeOf } from './range.ts';
 const AUTO = 0;
 
 /**
- * With `slow.over: 'auto'`, a call is slow if it takes more than this multiple of the median duration, and
- * more than UNUSUAL_MIN_MS.
+ * With `slow.over: 'auto'`, a call above this multiple of the median duration is slow, if it is also above
+ * UNUSUAL_MIN_MS.
  */
 const UNUSUAL_FACTOR = 10;
 const UNUSUAL_MIN_MS = 1000;
@@ -39,8 +39,8 @@ const fields = {
 } satisfies FieldsOf<BreakerFields>;
 
 /**
- * The part `breaker`: stops calling a target that is failing, and tests it with a few trial calls (probes)
- * until they succeed.
+ * The part `breaker`: stops calling a target that is failing. A few trial calls (probes) find out when it
+ * works again.
  */
 export const breaker = definePart<typeof fields, BreakerFields>({
   key: 'breaker',

@@ -19,8 +19,8 @@ const fields = {
 } satisfies FieldsOf<ChoiceFields>;
 
 /**
- * The part `choice`: chooses one of the `targets` of a run for each attempt, and prefers another target for a
- * retry. A target that fails more than the others is ejected: it is not chosen for a while.
+ * The part `choice`: chooses one of the `targets` of a run for each attempt. A retry prefers another target.
+ * A target that fails more than the others is ejected (not chosen) for a while.
  */
 export const choice = /* @__PURE__ */ definePart<typeof fields, ChoiceFields>({
   key: 'choice',

@@ -33,9 +33,9 @@ const fields = {
 } satisfies FieldsOf<HedgeFields>;
 
 /**
- * The part `hedge`: sends a second attempt (a hedge) when the first is slow, uses the first answer and
- * cancels the other attempt. It hedges only work that may be repeated. Each hedge costs a token of the retry
- * budget.
+ * The part `hedge`: sends a second attempt (a hedge) when the first is slow. It uses the first answer and
+ * cancels the other attempt. Only work that may be repeated is hedged, and each hedge costs a token of the
+ * retry budget.
  */
 export const hedge = definePart<typeof fields, HedgeFields>({
   key: 'hedge',

@@ -16,7 +16,7 @@ const targetsMax = 1000;
 
 /**
  * Makes the attempts of a compiled policy pass guards (breaker, bulkhead, …). `hasFastPath: false`: the guard
- * may delay an attempt or send a second one, so every run needs the state machine `Work`.
+ * may delay an attempt or send a second one. Then every run needs the state machine `Work`.
  */
 export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = guardedWork;

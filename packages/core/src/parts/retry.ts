@@ -50,8 +50,8 @@ const fields = {
 } satisfies FieldsOf<RetryFields<string>>;
 
 /**
- * The part `retry`: the time limit of the whole work, the number of attempts, the waits between them, and
- * which failures are retried.
+ * The part `retry`: the time limit of the work, the attempts, the waits between them, and which failures are
+ * retried.
  */
 export const retry = /* @__PURE__ */ definePart<typeof fields, RetryFields<string>>({
   key: 'retry',

@@ -48,6 +48,6 @@ const define = /* @__PURE__ */ definePolicy([
 
 /**
  * Makes a policy from a document. On by default: retries with full jitter, a retry budget, a breaker, the
- * choice among several targets, and a learnt attempt timeout. The document can switch on the other parts.
+ * choice of targets and a learnt attempt timeout. The document can switch on the other parts.
  */
 export const policy: (spec?: PolicySpec, environment?: Environment) => Policy<PolicySpec> = define;

@@ -1,6 +1,6 @@
 /**
  * Counts what a policy has done. Each ended run is in exactly one of `succeeded`, `succeededAfterRetry`,
- * `failed` and `failedAfterRetry`; `succeeded` and `failed` count only runs without a retry. A rising
+ * `failed` and `failedAfterRetry`. `succeeded` and `failed` count only runs without a retry. A rising
  * `succeededAfterRetry` shows that a target has begun to fail, while retries still hide the failures from
  * callers.
  */

@@ -4,8 +4,8 @@ import type { Plan } from './plan.ts';
 import type { NameFields, RetryFields } from './policy-spec.ts';
 
 /**
- * A part of a policy, such as the breaker: its fields in the policy document, and the code that adds it to
- * the compiled policy.
+ * A part of a policy, such as the breaker. It has fields in the policy document, and code for the compiled
+ * policy.
  */
 export interface Part<T extends Table = Table, Spec = SpecOf<T>> {
   readonly key: string;

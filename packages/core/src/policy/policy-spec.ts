@@ -5,9 +5,8 @@ import type { CustomBackoff } from '../parts/retry.ts';
 import type { Duration } from './duration.ts';
 
 /**
- * The document of a policy with all parts. All texts about options come from the comments in this file:
- * editors show them, and `npm run options` copies them to JSON Schema and the docs. Defaults come from the
- * tables in `parts/`.
+ * The document of a policy with all parts. Editors show the comments in this file, and `npm run options`
+ * copies them to JSON Schema and the docs. Defaults come from the tables in `parts/`.
  */
 export interface PolicySpec
   extends NameFields,
@@ -49,8 +48,8 @@ export interface RetryFields<Name extends string = PackName> {
    */
   retryOn?: RetryOn<Name> | readonly RetryOn<Name>[] | undefined;
   /**
-   * Like `retryOn`, but replaces the packs `network` and `http`: only these failures, and errors marked with
-   * `transient` or `retryAfter`, are retried. Default: not set.
+   * Like `retryOn`, but instead of the packs `network` and `http`. Only these failures, and errors marked
+   * with `transient` or `retryAfter`, are retried. Default: not set.
    */
   retryOnly?: RetryOn<Name> | readonly RetryOn<Name>[] | undefined;
   /**
@@ -118,8 +117,8 @@ export interface HedgeFields {
 /** The part of a policy document that `choice` reads. */
 export interface ChoiceFields {
   /**
-   * Chooses one of the `targets` of a run for each attempt, and avoids a target for a while if it fails more
-   * than the others. Default: on.
+   * Chooses one of the `targets` of a run for each attempt. A target that fails more than the others is
+   * avoided for a while. Default: on.
    */
   choice?: boolean | ChoiceSpec | undefined;
 }
@@ -228,8 +227,8 @@ export interface BreakerSpec {
    */
   openFor?: Duration | readonly Duration[] | undefined;
   /**
-   * While half-open: the most trial calls (probes) in flight, and how many must succeed in a row to close the
-   * breaker. Default: `3`.
+   * While half-open: the most trial calls (probes) in flight. The same number must succeed in a row to close
+   * the breaker. Default: `3`.
    */
   probes?: number | undefined;
   /**
@@ -292,7 +291,7 @@ export interface ThrottleSpec {
   window?: Duration | undefined;
 }
 
-/** When a second attempt (a hedge) is sent while the first is in flight, and how much load hedges may add. */
+/** When a hedge (a second attempt while the first is in flight) is sent, and how much load hedges may add. */
 export interface HedgeSpec {
   /**
    * How many hedges (second attempts) may be sent, as a share of the calls, from 0 to 1. Without `percentile`
@@ -329,7 +328,7 @@ export interface CacheSpec {
   entriesMax?: number | undefined;
 }
 
-/** The result that replaces a failure, and the time that is reserved for computing it. */
+/** The result that replaces a failure, and the time reserved for computing it. */
 export interface FallbackSpec {
   /**
    * The result instead of the failure: a value, a function that gets the failure, or a list of these. In a

@@ -92,7 +92,7 @@ export function breakersOf(policy: string, target?: string): Breaker[] {
   );
 }
 
-/** A part that registers policies with a name, so that `policies()` lists them. */
+/** A part that registers each named policy for `policies()`. */
 export const registry = /* @__PURE__ */ definePart({
   key: 'registry',
   // This part is created last: a policy is listed only if all its parts accept the document.

@@ -130,8 +130,8 @@ export function refusedQuickly(...args: ConstructorParameters<typeof RefusedErro
 }
 
 /**
- * The error of a time limit that has passed: that of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`) or of the whole
- * work (`HOLDFAST_PATIENCE_SPENT`).
+ * The error of a time limit: of one attempt (`HOLDFAST_ATTEMPT_TIMEOUT`), or of the whole work
+ * (`HOLDFAST_PATIENCE_SPENT`).
  */
 export class ExpiredError extends HoldfastError {
   /**

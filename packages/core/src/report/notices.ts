@@ -188,8 +188,8 @@ function reporter(plan: Plan): Reporter {
     return work.options?.observed ? { ...of, observed: true } : of;
   }
   /**
-   * A notice that belongs to no single run, such as a breaker's change, is marked `observed` if the policy
-   * acts on no run.
+   * Some notices belong to no single run, such as a breaker's change. They are `observed` if the policy acts
+   * on no run.
    */
   function mark(): { observed?: true } {
     return plan.enforcedShare === 0 ? { observed: true } : {};

@@ -66,8 +66,7 @@ export function recordEnding(error: unknown, ending: RunEnding): void {
 
 /**
  * Returns the story (the record) of the latest run that failed with `result`. `result` is the error that the
- * run threw, or the failed value that it returned, such as a response 503 of `createFetch`. Undefined for
- * every other value, for example for the result of a run that succeeded.
+ * run threw, or the failed value that it returned, such as a response 503. Undefined for every other value.
  */
 export function storyOf(result: unknown): Story | undefined {
   return isObject(result) ? endingOf(result)?.story : undefined;
@@ -78,9 +77,8 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * If a run inside an attempt gave up on `error` or on one of its causes, returns the story of that run.
- * `since` is the serial number of the attempt. Runs that began earlier are ignored, even if they failed with
- * the same error.
+ * Returns the story of a run inside an attempt, if that run gave up on `error` or on one of its causes.
+ * `since` is the serial number of the attempt. Runs that began earlier are ignored.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

@@ -66,8 +66,8 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt in a policy with guards (breaker, bulkhead, timeout, …). The object is also an alarm: first for
- * the attempt timeout, later for the permit of a call that was abandoned.
+ * An attempt in a policy with guards (breaker, bulkhead, timeout, …). The object is also an alarm. It rings
+ * at the attempt timeout, or later to take back the permit of an abandoned call.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
@@ -153,8 +153,8 @@ export class GuardedAttempt extends Alarm implements Context {
   }
 
   /**
-   * The alarm of an abandoned call: the call still runs after 30 s, so its permit is taken back and it is
-   * counted as a zombie.
+   * Called 30 s after a call was abandoned, if it still runs. Its permit is taken back, and it is counted as
+   * a zombie.
    */
   ring(now: number): void {
     const { counters, reporter } = this.plan;

@@ -4,16 +4,14 @@ import type { Plan } from '../policy/plan.ts';
 import { ExpiredError, isExpired } from '../report/errors.ts';
 import type { GuardedAttempt } from './attempt.ts';
 
-/**
- * A probe (a trial call of the breaker) without a result counts as failed this many ms after its time limit.
- */
+/** A probe (the breaker's trial call) without a result counts as failed this many ms after its time limit. */
 const ticketGraceMs = 1000;
 /** If a probe has no time limit, it counts as failed after this many ms without a result. */
 const unlimitedLeaseMs = 60_000;
 const sharesMax = 10;
 /**
  * The shortest time limit of an attempt, in ms. Without a minimum, equal shares of the remaining time would
- * become shorter and shorter, and the time would never be used up.
+ * become ever shorter, and attempts would never end.
  */
 const shareMinMs = 1;
 

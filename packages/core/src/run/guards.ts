@@ -19,19 +19,13 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/**
- * If the time limit of the work left an attempt fewer ms than this, its timeout says nothing about the
- * target.
- */
+/** If the work's time limit left an attempt fewer ms than this, its timeout says nothing about the target. */
 const fairMs = 50;
 
 /** An answer is quick if it takes at most this multiple of the median duration. */
 const quickFactor = 2;
 
-/**
- * A run that waits for a half-open breaker checks it again after this many ms, plus a random time of at most
- * the same length.
- */
+/** A run that waits for a half-open breaker checks it again after once to twice this many ms, at random. */
 const lookMs = 50;
 
 /** A guard did not admit the attempt. `Guards.refused` says why. */
@@ -142,7 +136,7 @@ export class Guards {
   learn(now: number, attempt: Attempt, judged: Judgement): void {
     const guarded = attempt as GuardedAttempt;
     this.forget(guarded);
-    // A timeout after less than 50 ms, by the time limit of the work, is not a failure of the target.
+    // If the work's time limit ended an attempt after less than 50 ms, that is not a failure of the target.
     const isFair = !guarded.abandoned || !isPatience(this.work.result) || now - guarded.startedAt >= fairMs;
     const at = judged.class !== 'ok' || isEndTimed(guarded) ? now : guarded.startedAt;
     settleAttempt(guarded, at, isFair ? judged : { class: 'ignored' });
@@ -195,8 +189,7 @@ export class Guards {
 
   private admit(now: number, target: Target): Admission {
     const { plan, patienceEndsAt } = this.work;
-    // A hedge (a second attempt while the first is in flight) never waits: it is sent immediately or not at
-    // all.
+    // A hedge (a second attempt while the first is in flight) is sent immediately or not at all.
     const mayWait = !this.work.current;
     if (target.throttle?.refuses(now, plan.random())) return this.refuse(now, target, 'throttled');
     if (target.breaker?.refuses(now)) {

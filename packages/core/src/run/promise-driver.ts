@@ -93,9 +93,8 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step. For RETURNED or THREW, it performs the step that follows that outcome. Call it in the
-   * async context of the caller. It is one long function, because each additional stack frame makes errors of
-   * the operation slower to create.
+   * Performs a step; after RETURNED or THREW, the step that follows. Call it in the async context of the
+   * caller. It is one long function, because each stack frame makes errors of the operation slower to create.
    */
   step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;

@@ -33,8 +33,7 @@ export class AlarmHeap {
     alarm.order = ++this.order;
     this.size++;
     let index = this.#alarms.length;
-    // The new alarm moves up only past alarms with a later time, so alarms with the same time keep their
-    // order.
+    // The new alarm moves up only past later times. So alarms with the same time keep their order.
     for (
       let parent = (index - 1) >> 1;
       index > 0 && alarm.at < this.#times[parent]!;

@@ -1,7 +1,7 @@
 import { AlarmHeap } from './alarm-heap.ts';
 import type { Clock, Random } from './clock.ts';
 
-/** The longest delay of a `setTimeout` timer. A timer with a longer delay would fire immediately. */
+/** The longest delay of `setTimeout`, in ms. A timer with a longer delay would fire immediately. */
 const hostTimerMaxMs = 2 ** 31 - 1;
 
 /** If a timer fires more than this many ms late, the thread was busy. */
