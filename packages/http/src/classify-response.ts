@@ -42,15 +42,13 @@ const sent = new WeakSet<object>();
 export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: boolean): void {
   if (typeof error !== 'object' || error === null) return;
   if (!hasStarted) unsent.add(error);
-  // Of all errors after the request was sent, only a refused HTTP/2 stream proves that the server did not
-  // process the request.
+  // Only a refused HTTP/2 stream proves that the server did not process a request that was sent.
   else if (wasRedirected || !isRefusedStream(error)) sent.add(error);
 }
 
 /**
  * Returns a classifier that runs before the classifier of the policy. `isKeyed`: the request has an
- * Idempotency-Key, so a response 409 with `Retry-After` means that an earlier attempt is still being
- * processed.
+ * Idempotency-Key. Then a 409 with `Retry-After` means that an earlier attempt is still being processed.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -146,8 +144,8 @@ function isClosedStream(error: unknown): boolean {
 }
 
 /**
- * Classifies the response of a proxy that refused to open a tunnel. undici gives its status only in the
- * message of an abort error.
+ * Classifies the refusal of a proxy to open a tunnel. undici gives the status only in the message of an abort
+ * error.
  */
 function noTunnel(error: unknown, epochMs: () => number): Judgement | OutcomeClass | undefined {
   const found = detailsOf(error).find(({ code }) => code === 'UND_ERR_ABORTED');

@@ -119,10 +119,7 @@ class AttemptDispatcher {
     return this.wasRedirected || (this.handler !== undefined && this.handler.abort !== null);
   }
 
-  /**
-   * Called when the attempt has timed out, was cancelled, or is not needed because a parallel attempt (a
-   * hedge) was faster.
-   */
+  /** Called when the attempt has timed out, was cancelled, or lost against a parallel attempt (a hedge). */
   abort(reason: unknown): void {
     this.reason ??= reason instanceof Error ? reason : new Error(String(reason));
     const { handler } = this;

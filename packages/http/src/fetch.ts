@@ -459,8 +459,7 @@ function discardLast(call: Call, plan: Plan): void {
 }
 
 /**
- * Returns a signal that aborts with the caller's signal, and with the signal of the event or request that is
- * being handled.
+ * Returns a signal that aborts with the caller's signal, or with that of the event or request being handled.
  */
 function callerSignalOf(
   init: HoldfastRequestInit | undefined,

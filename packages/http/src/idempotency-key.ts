@@ -75,8 +75,8 @@ function derive({ method, url }: KeyedRequest, ambient: AmbientContext | undefin
 }
 
 /**
- * Returns a text that is valid in a header. A key that is long, or that has other characters than visible
- * ASCII, is hashed.
+ * Returns a text that is valid in a header. Long keys, and keys with other characters than visible ASCII, are
+ * hashed.
  */
 function headerSafe(key: string): string {
   if (/^[!#-+\--[\]-~]{1,220}$/.test(key)) return key;

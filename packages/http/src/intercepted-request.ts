@@ -71,8 +71,7 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private key: string | undefined;
   declare private latest: AttemptHandler | undefined;
   /**
-   * The attempt before `latest`. If `latest` is a hedge (a second attempt that is sent while the first still
-   * runs), both run in parallel.
+   * The attempt before `latest`. If `latest` is a hedge (a second attempt in parallel), both are in flight.
    */
   declare private hedgeTwin: AttemptHandler | undefined;
   /** The attempt whose response the caller gets. Once it is set, there is no retry. */
@@ -324,8 +323,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Returns the next step after an attempt has ended; undefined if the state machine does not wait for this
-   * attempt any more.
+   * Returns the step after an attempt has ended; undefined if the state machine does not wait for this
+   * attempt.
    */
   private settled(attemptHandler: AttemptHandler, outcome: Outcome): Step | undefined {
     attemptHandler.isInFlight = false;

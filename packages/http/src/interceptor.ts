@@ -75,8 +75,8 @@ export function retryInterceptor(
 }
 
 /**
- * Returns the rule for which requests get the `Holdfast` header. By default it is sent only while an event or
- * a request is being handled, because it passes on the deadline of that event or request.
+ * Returns the rule for which requests get the `Holdfast` header. By default, these are the requests made
+ * while an event or request is being handled: the header passes on its deadline.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;

@@ -7,8 +7,8 @@ export type OutgoingHeaders =
   | undefined;
 
 /**
- * Copies the headers into a list of name–value pairs if they are an iterator, because an iterator can be read
- * only once. Returns undefined for other forms.
+ * Copies headers that are an iterator into name–value pairs, because an iterator can be read only once.
+ * Returns undefined for other forms.
  */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')

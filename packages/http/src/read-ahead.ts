@@ -10,8 +10,8 @@ export const readAheadMax = 262_144;
 const keptMax = 16 * 1_048_576;
 
 /**
- * A discarded response of at most this size is read to its end within `drainMs`, so that its connection can
- * be reused. A longer response is aborted.
+ * A discarded response of at most this many bytes is read to its end within `drainMs`. Then its connection
+ * can be reused. A longer response is aborted.
  */
 export const drainMax = 65_536;
 export const drainMs = 1000;
