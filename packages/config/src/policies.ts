@@ -60,10 +60,7 @@ function* mistakesOfPolicies(specs: readonly NamedSpec[], document: object): Gen
   }
 }
 
-/**
- * Returns all mistakes of one policy: first those of each field alone, then the conflicts between the fields
- * that are valid.
- */
+/** Returns all mistakes of one policy: first those of single fields, then conflicts between valid fields. */
 export function* mistakesOfPolicy(spec: unknown, path: string): Generator<OptionsError> {
   const input = spec ?? {};
   if (!isDocument(input)) {
@@ -85,8 +82,8 @@ function movedTo(path: string, mistake: OptionsError): OptionsError {
 }
 
 /**
- * Returns problems at the top level of a document: `policies:` is missing, is not a map, or has other fields
- * beside it.
+ * Returns problems at the top of a document: `policies:` is missing, is not a map, or has other fields beside
+ * it.
  */
 function misplaced(source: SourceDocument, document: Readonly<Record<string, unknown>>): Problem[] {
   const { policies } = document;

@@ -23,7 +23,7 @@ export function brokenRules(scenario: Scenario): BrokenRule[] {
 
 /**
  * Returns an error message if a bound (a limit for a measured figure) names clients, a service or an instance
- * that does not exist. Otherwise returns undefined.
+ * that does not exist.
  */
 export function missingPartIn(
   { clients, services }: Pick<Scenario, 'clients' | 'services'>,
@@ -140,8 +140,8 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
 }
 
 /**
- * Returns the names of all calls between services, such as `api → db`, or `api.search → db` for a call of a
- * route. A bound can use such a name in its field `clients`.
+ * Returns the names of all calls between services, such as `api → db`, or `api.search → db` for a route. A
+ * bound can use such a name in its field `clients`.
  */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [

@@ -28,7 +28,7 @@ import { type Schema, schemaOf } from './table-schema.ts';
 
 const unlimited = { unlimited: Infinity };
 
-/** The name by which a scenario refers to the policy that is being compared. */
+/** A scenario uses this name for the policy that is being compared. */
 export const underTest = 'under-test';
 
 /** A field whose value is a policy inside of a scenario. Error paths begin at the top of the scenario. */
@@ -151,15 +151,13 @@ const service = shape({
   /** The number of calls that each instance serves at the same time. */
   workers: count('unlimited', 1, unlimited),
   time,
-  /**
-   * Each call takes longer by this time for every other call that the same instance serves at that moment.
-   */
+  /** Each call takes this much longer for every other call in progress at the same instance. */
   slowdown: duration('0ms'),
   queue: shape({
     max: count('unlimited', 0, unlimited),
     /**
-     * `codel` (controlled delay): when calls wait too long in the queue, the newest call is served first and
-     * the oldest calls are dropped.
+     * `codel` (controlled delay): when calls wait too long, the newest call is served first and the oldest
+     * are dropped.
      */
     order: word('fifo', 'fifo', 'lifo', 'codel'),
     target: duration('20ms'),
@@ -437,7 +435,6 @@ function brokenBeside(
   return brokenRules(readTable(scenarioFields, sound.input)).filter(({ path }) => sound.isSound(path));
 }
 
-/** Returns the mistakes of all fields, and the conflicts inside of each policy. */
 function* mistakesOfScenario(input: Readonly<Record<string, unknown>>): Generator<OptionsError> {
   const { policies } = input;
   if (!isDocument(policies)) return yield* mistakesIn(scenarioFields, input);

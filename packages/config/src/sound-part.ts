@@ -73,7 +73,6 @@ function serviceLike(item: unknown): object {
   };
 }
 
-/** Whether `path` is the field `field`, or inside of it. */
 function isAt(path: string, field: string): boolean {
   return path === field || path.startsWith(`${field}.`) || path.startsWith(`${field}[`);
 }
