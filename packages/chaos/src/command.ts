@@ -34,8 +34,8 @@ type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 class UsageError extends Error {}
 
 /**
- * Runs the command `holdfast-chaos` until `ended` resolves. Resolves with the exit code: 0 for a normal end, 2 for
- * wrong usage, 3 if the command could not start.
+ * Runs the command `holdfast-chaos` until `ended` resolves. Resolves with the exit code: 0 normal end, 2
+ * wrong usage, 3 the command could not start.
  */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let closing: (() => Promise<void>)[] = [];

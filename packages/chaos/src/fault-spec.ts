@@ -190,7 +190,7 @@ export interface ExponentialDelaySpec {
 }
 
 /**
- * A random delay like the latency of a real service: half of the delays are below `median`, and a few are far
+ * A random delay like the latency of a real service. Half of the delays are below `median`, and a few are far
  * above it.
  */
 export interface LognormalDelaySpec {

@@ -45,7 +45,7 @@ const headers: Field<Readonly<Record<string, string>>, Readonly<Record<string, s
 };
 
 /**
- * The fields that all kinds of faults have: when a fault is active, and which calls, events or exchanges it
+ * All kinds of faults have these fields: when a fault is active, and which calls, events or exchanges it
  * hits.
  */
 const when = {
