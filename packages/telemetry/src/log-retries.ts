@@ -106,7 +106,7 @@ export function logRetries<Level extends string = 'info'>(
   }
 
   /**
-   * Writes how many lines were left out in each window that has ended by the time `by`, and removes these
+   * Writes the number of left-out lines of each window that has ended by the time `by`. Removes these
    * windows.
    */
   function close(by: number): void {

@@ -22,11 +22,11 @@ const expiries: Record<string, string> = {
 };
 
 /**
- * Returns a function that converts notices (events that policies report) to measurements, for Prometheus and
+ * Returns a function that converts notices (events of policies) to measurements, for Prometheus and
  * OpenTelemetry.
  */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** The number of attempts that have ended, for each call whose start was reported. */
+  /** The number of ended attempts of each call with a reported start. */
   const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {

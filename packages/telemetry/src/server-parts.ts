@@ -92,8 +92,8 @@ export interface ServerObservationOptions {
 }
 
 /**
- * Returns the metrics of the parts of a `guard`: how many requests were limited, shed, replayed, timed out or
- * degraded, how many are in flight, and the current limits.
+ * Returns the metrics of the parts of a `guard`. They count the requests that were limited, shed, replayed,
+ * timed out or degraded. Gauges show the requests in flight and the current limits.
  */
 export function observeServer(
   parts: readonly ServerPartLike[],
