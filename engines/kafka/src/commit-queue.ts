@@ -5,7 +5,7 @@ import type { PartitionWindow } from './partition-window.ts';
 
 /**
  * If the server refuses a commit, for example during a rebalance, the commit is repeated for at most this
- * time.
+ * many ms.
  */
 const patienceMs = 5000;
 const pauseMs = 50;

@@ -157,8 +157,7 @@ function readPartition(topic: string, answer: PartitionAnswer): Fetched {
 }
 
 /**
- * Returns an offset for each partition: of the first record, of the end, or of the first record at or after a
- * time.
+ * Returns an offset for each partition: of the first record, of the end, or of the first record since a time.
  */
 export async function listOffsets(
   client: KafkaClient,

@@ -27,9 +27,9 @@ const springNumbers = new Set([
 const messageMax = 512;
 
 /**
- * Adds our headers to a record of a Spring consumer: where the event comes from, how often it was tried, and
- * why it was parked. Headers of ours that the record already has are not overwritten. Spring's headers are
- * kept, with their binary numbers as text.
+ * Adds our headers to a record of a Spring consumer: the origin of the event, its attempts, and why it was
+ * parked. Our headers that the record already has are not overwritten. Spring's headers are kept, with binary
+ * numbers as text.
  */
 export function readForeignHeaders(
   texts: Readonly<{ [name: string]: string }>,

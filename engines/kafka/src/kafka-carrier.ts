@@ -29,8 +29,8 @@ const kafkaLimits: SizeLimits = {
 };
 
 /**
- * Sends and receives messages through Kafka. The topic `orders` is a Kafka topic of that name, plus one retry
- * topic for each tier of delays, such as `orders.retry.10s`.
+ * Sends and receives messages through Kafka. The topic `orders` is a Kafka topic of that name. Each tier of
+ * retry delays adds a topic, such as `orders.retry.10s`.
  */
 export function kafkaCarrier(settings: KafkaSettings, hasStore: boolean): Carrier<KafkaHandle> {
   return new KafkaCarrier(settings, hasStore);

@@ -18,8 +18,8 @@ import type { KafkaConnection } from './kafka-connection.ts';
 
 /**
  * The only file that imports `@platformatic/kafka`. We use its connections, its protocol and its producer,
- * but not its consumer: that stops for ever when a broker restarts, and can overwrite offsets after it was
- * removed from its group.
+ * but not its consumer. That consumer stops for ever when a broker restarts, and can overwrite offsets after
+ * its removal from the group.
  */
 
 export interface NewRecord {
@@ -56,10 +56,7 @@ const passing = new Set([
   ...['LEADER_NOT_AVAILABLE', 'UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'REBALANCE_IN_PROGRESS'],
 ]);
 
-/**
- * True for a temporary error of the server, for example because the topic is new or a broker has just
- * started.
- */
+/** True for a temporary error of the server, for example while a topic is new or a broker starts. */
 export function isPassing(error: unknown): boolean {
   return passing.has(answerOf(error) ?? '');
 }
@@ -80,8 +77,8 @@ export interface TopicLayout {
 }
 
 /**
- * Sends requests over its own connections. Kafka answers the requests of one connection one after the other,
- * so a slow request needs a line of its own.
+ * Sends requests over its own connections. Kafka answers the requests of one connection in order, so a slow
+ * request needs its own `Line`.
  */
 export interface Line {
   request<Response>(node: number | undefined, api: string, args: ArgumentsOf): Promise<Response>;

@@ -10,7 +10,7 @@ import {
   throwAnswer,
 } from './kafka-client.ts';
 
-/** A topic that must exist, with the settings that it must have. */
+/** A topic that must exist, with its settings. */
 export interface WantedTopic {
   readonly name: string;
   /** `undefined`: any number of partitions is accepted. */
@@ -74,9 +74,7 @@ export async function ensureTopics(
   }
 }
 
-/**
- * False right after a topic was created: some servers do not know it yet, and its leaders do not answer yet.
- */
+/** False right after a topic was created, while some servers do not know it or its leaders do not answer. */
 async function areReady(client: KafkaClient, names: readonly string[]): Promise<boolean> {
   try {
     const layouts = await client.topics(names);

@@ -1,7 +1,7 @@
 /**
  * Events finish in any order, but Kafka commits a single offset. So the metadata of the commit lists the
- * finished offsets above that offset: `1:`, then pairs of a gap and a run length, in base 36. The next owner
- * of the partition skips these events.
+ * finished offsets above it, and the next owner of the partition skips them. The text is `1:`, then pairs of
+ * a gap and a run length, in base 36.
  */
 const version = '1:';
 const base = 36;

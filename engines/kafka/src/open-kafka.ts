@@ -5,9 +5,8 @@ import { type KafkaOptions, readOptions } from './kafka-options.ts';
 
 /**
  * Opens an engine on Kafka 3.5 or later. Without a store, retries wait in retry topics such as
- * `orders.retry.10s`, and parked events go to `<topic>.dlq`. With a store, retries and parked events are kept
- * in the store, the order of each key is kept, and parked events can be replayed. The engine connects with
- * the first call.
+ * `orders.retry.10s`, and parked events go to `<topic>.dlq`. A store keeps retries, parked events and the
+ * order of each key, and its parked events can be replayed. The engine connects with the first call.
  */
 export function openKafka(options: KafkaOptions): CarrierEngine {
   const settings = readOptions(options);
@@ -21,7 +20,7 @@ export function openKafka(options: KafkaOptions): CarrierEngine {
   });
 }
 
-/** The features that an engine with these options has, and the reason for each one that is missing. */
+/** The features of an engine with these options, and the reason for each missing one. */
 export function kafkaFeatures(options: KafkaOptions): Features {
   const { features } = kafkaCarrier(readOptions(options), options.store !== undefined);
   return carrierFeatures({ features }, options.store);

@@ -1,6 +1,6 @@
 import { readRuns, writeRuns } from './offset-runs.ts';
 
-/** A record that was fetched from Kafka, with the time at which it can be delivered. */
+/** A record from Kafka, with the time at which it can be delivered. */
 export interface FetchedRecord {
   readonly topic: string;
   readonly partition: number;

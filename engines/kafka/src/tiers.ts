@@ -1,8 +1,7 @@
 import { type Duration, durationMs, OptionsError } from 'holdfast';
 
 /**
- * A range of retry delays, with its own topic, such as `orders.retry.10s` for delays from 10 s up to the next
- * tier.
+ * A range of retry delays with its own topic. `orders.retry.10s` is for delays from 10 s up to the next tier.
  */
 export interface Tier {
   readonly ms: number;

@@ -30,8 +30,8 @@ const pollMs = 500;
 const pauseMs = 50;
 const partitionBytesMax = 1024 * 1024;
 /**
- * If no consumer wants records (credit 0) for this time, this process leaves the group. Other processes then
- * get its partitions.
+ * If no consumer wants records (credit 0) for this many ms, this process leaves the group. Other processes
+ * then get its partitions.
  */
 const idleMs = 30_000;
 
