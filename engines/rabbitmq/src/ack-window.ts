@@ -30,8 +30,8 @@ export class AckWindow<Delivery> {
 
   /**
    * Removes deliveries, and returns the acknowledgements to send: one for all tags up to `upTo`, and one for
-   * each tag in `single`. Unknown tags are ignored, because the server closes a channel that acknowledges a
-   * delivery twice.
+   * each tag in `single`. Unknown tags are ignored, because the server closes a channel that acknowledges
+   * twice.
    */
   settle(tags: readonly number[]): { readonly upTo: number | undefined; readonly single: number[] } {
     let upTo: number | undefined;

@@ -15,15 +15,15 @@ export interface Level {
   readonly queueArguments: object;
   /** The exchange of the next shorter level. */
   readonly below: string;
-  /** Binding patterns: messages that match `stops` wait at this level, those that match `passes` skip it. */
+  /** Messages that match `stops` wait at this level. Messages that match `passes` skip it. */
   readonly stops: string;
   readonly passes: string;
 }
 
 /**
  * Builds any delay from queues with fixed delays, so that no message blocks a later one. The queue of level n
- * keeps each message for 100 ms × 2^n, then passes it to the next shorter level. The routing key is the delay
- * as a binary number: 1 means wait at that level, 0 means skip it.
+ * keeps a message for 100 ms × 2^n, then passes it to the next shorter level. The routing key is the delay in
+ * binary digits: 1 means wait at that level, 0 means skip it.
  */
 export class Ladder {
   readonly #names: Names;
@@ -65,8 +65,8 @@ export class Ladder {
   }
 
   /**
-   * Where to publish a message so that it reaches the retry queue of `topic` after `delayMs`, rounded up to
-   * 100 ms.
+   * Where to publish a message so that the retry queue of `topic` gets it after `delayMs`, rounded up to 100
+   * ms.
    */
   route(topic: string, delayMs: number): { readonly exchange: string; readonly routingKey: string } {
     const steps = Math.min(Math.ceil(delayMs / stepMs), stepsMax);

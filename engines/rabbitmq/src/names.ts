@@ -3,7 +3,7 @@ import type { QueueName } from '@holdfast/contracts/carrier';
 
 /** AMQP allows names of at most 255 bytes. This leaves room for the suffix `.retry`. */
 const nameBytesMax = 240;
-/** A routing key has at most 255 bytes, and about 40 of them are the digits of the delay before the topic. */
+/** A routing key has at most 255 bytes. About 40 of them are the digits of the delay before the topic. */
 const tokenBytesMax = 200;
 
 /**
@@ -49,8 +49,8 @@ export class Names {
   }
 
   /**
-   * Encodes a topic so that its queue never has the name of another topic's queue, of a retry queue, or of
-   * our own queues.
+   * Encodes a topic, so that its queue never shares a name with another topic's queue, a retry queue or our
+   * own queues.
    */
   #hot(topic: string): string {
     let name = topic.toWellFormed().replaceAll('%', '%25');

@@ -27,7 +27,7 @@ export interface RabbitmqOptions {
    */
   readonly url: string | readonly string[];
   /**
-   * A second engine, such as SQLite or PostgreSQL, that stores retries, parked events, controls and
+   * A second engine, such as SQLite or PostgreSQL. It stores retries, parked events, controls and
    * deduplication records, and keeps the order of keys. Without it, retries stay in RabbitMQ, and parked
    * events go to the topic `<topic>.dlq`. `close` does not close the store. Default: none.
    */
@@ -45,8 +45,8 @@ export interface RabbitmqOptions {
    */
   readonly replicas?: number | undefined;
   /**
-   * If a process sends nothing for about twice this time, the server closes its connection, and delivers its
-   * unfinished events to another process. In whole seconds. Default: `15s`.
+   * If a process sends nothing for about twice this time, the server closes its connection. Another process
+   * then gets its unfinished events. In whole seconds. Default: `15s`.
    */
   readonly heartbeat?: Duration | undefined;
   /**

@@ -19,13 +19,13 @@ export interface ConsumerSettings {
 }
 
 /**
- * How long `look` waits for a message if the queue is empty. After each message, `look` waits a quarter of this time
- * for the next one.
+ * How many ms `look` waits for a message if the queue is empty. After each message, it waits a quarter of
+ * this time for the next one.
  */
 const quietMs = 20;
 /**
- * How long `look` waits for the first message if the queue has messages. The wait is limited, because the server may
- * deliver them to another process.
+ * How many ms `look` waits for the first message if the queue has messages. The wait is limited, because the
+ * server may deliver them to another process.
  */
 const waitingMs = 150;
 /**
@@ -33,10 +33,7 @@ const waitingMs = 150;
  * earlier.
  */
 const lingerMs = 500;
-/**
- * The consumer is kept if the server may still send this many messages, even if the credit (the number of
- * wanted messages) is larger.
- */
+/** The consumer is kept if the server may still send this many messages, even if this process wants more. */
 const roomMin = 64;
 /** The largest prefetch count that AMQP allows. */
 const prefetchLimit = 65_535;
@@ -133,8 +130,8 @@ export class QueueConsumer implements Intake {
   }
 
   /**
-   * Returns messages to an ordered queue by closing the channel: the server then puts all of them back in their
-   * original order. With single `nack`s, a message could end up behind a later one.
+   * Returns messages to an ordered queue by closing the channel. The server then puts all of them back in
+   * their original order. With single `nack`s, a message could end up behind a later one.
    */
   async #returnInOrder(): Promise<void> {
     const held = this.#held;

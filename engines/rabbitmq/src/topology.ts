@@ -46,7 +46,7 @@ export class Topology {
    * settings.
    */
   readonly #probed = new Map<string, Ordering>();
-  /** The topics whose retry queue is bound to the exchange of messages that are due. */
+  /** Topics with a retry queue that is bound to the exchange of due messages. */
   readonly #bound = new Set<string>();
   #ladderIsThere: Promise<void> | undefined;
 
@@ -97,8 +97,8 @@ export class Topology {
   }
 
   /**
-   * Returns whether a topic keeps the order of keys. If another process declared the topic, this declares its
-   * queue again with the arguments for ordered keys: the server refuses if the queue is not ordered.
+   * Returns whether a topic keeps the order of keys. If another process declared the topic, its queue is
+   * declared again with the arguments for ordered keys. The server refuses this if the queue is not ordered.
    */
   async orderingOf(topic: string): Promise<Ordering> {
     const known = this.#known.get(topic) ?? this.#probed.get(topic);
