@@ -26,8 +26,8 @@ export function batchesOf<T>(entries: readonly T[], bytesOf: (entry: T) => numbe
 }
 
 /**
- * Divides entries into rounds, with at most one entry of each message group per round. A round is sent after
- * the previous one is stored, so a failed entry is never overtaken by a later entry of its group.
+ * Divides entries into rounds, with at most one entry of each message group per round. Each round waits until
+ * the previous one is stored. So a later entry never overtakes a failed entry of its group.
  */
 export function roundsOf<T>(entries: readonly T[], groupOf: (entry: T) => string): T[][] {
   const rounds: T[][] = [];

@@ -10,7 +10,8 @@ import type { Queue } from './queues.ts';
 import { SqsError } from './sqs-errors.ts';
 
 /**
- * The visibility timeout of a message can be extended up to this time after it was received, and no longer.
+ * The visibility timeout of a message can be extended up to this many seconds after it was received, and no
+ * longer.
  */
 const holdMaxSeconds = 12 * 60 * 60;
 

@@ -4,8 +4,8 @@ import { readSqsOptions, type SqsOptions } from './sqs-options.ts';
 
 /**
  * Opens an engine on Amazon SQS. Without a store, retries wait in a retry queue, and parked events go to
- * `<topic>.dlq`. With a store, retries and parked events are kept in the store, the order of each key is
- * kept, and parked events can be replayed.
+ * `<topic>.dlq`. A store keeps retries, parked events and the order of each key, and its parked events can be
+ * replayed.
  */
 export function openSqs(options: SqsOptions = {}): CarrierEngine {
   const { settings, rest } = readSqsOptions(options);

@@ -2,12 +2,15 @@ import { type Clock, later, sleep, Timer } from 'holdfast';
 import { batchMax } from './batches.ts';
 
 /**
- * SQS answers at once if there is a message. So if a long poll has waited for this time, the queue is empty.
+ * SQS answers at once if there is a message. So if a long poll has waited for this many ms, the queue is
+ * empty.
  */
 const settledMs = 1000;
-/** How long `look` waits for the open long poll. A message that was just stored may arrive as its answer. */
+/**
+ * How many ms `look` waits for the open long poll. A message that was just stored may arrive as its answer.
+ */
 const pushMs = 100;
-/** How long `close` waits for open requests before it aborts them. */
+/** How many ms `close` waits for open requests before it aborts them. */
 const closeMs = 1000;
 const failureMinMs = 250;
 const failureMaxMs = 5000;

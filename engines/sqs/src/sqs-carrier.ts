@@ -57,7 +57,7 @@ export function sqsCarrier(settings: SqsSettings): Carrier<SqsHandle> {
           VisibilityTimeout: visibilitySeconds,
           MessageSystemAttributeNames: ['SentTimestamp', 'MessageGroupId'],
           MessageAttributeNames: ['All'],
-          // If the answer is lost, the client repeats the request with this id, and the FIFO queue delivers
+          // If the answer is lost, the client repeats the request with this id. The FIFO queue then delivers
           // the same messages.
           ...(queue.isFifo && { ReceiveRequestAttemptId: newId() }),
         }),

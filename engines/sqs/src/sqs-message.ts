@@ -3,12 +3,11 @@ import { type Headers, type Payload, TooLargeError } from '@holdfast/contracts';
 import type { Message as Sent } from '@holdfast/contracts/carrier';
 
 /**
- * The most bytes of a message, and of a batch: the body plus the names, types and values of the attributes.
+ * The most bytes of a message, and of a batch. The body, and the names, types and values of attributes count.
  */
 export const messageBytesMax = 1024 * 1024;
 /**
- * The most bytes of a payload that is written as base64: base64 is a third longer, and headers need room,
- * too.
+ * The most bytes of a payload that is sent as base64. Base64 is a third longer, and headers need room, too.
  */
 const encodedBytesMax = 700_000;
 

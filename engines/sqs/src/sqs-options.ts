@@ -31,8 +31,8 @@ export interface SqsOptions extends CarrierOptions {
   /** The prefix of the names of all queues: letters, digits, hyphens and underscores. Default: none. */
   readonly prefix?: string | undefined;
   /**
-   * The visibility timeout. If a process does not extend it for this time, for example after a crash, SQS
-   * delivers the event to another process. Whole seconds, from `1s` to `1h`. Default: `30s`.
+   * The visibility timeout. If a process does not extend it, for example after a crash, SQS delivers the
+   * event to another process. Whole seconds, from `1s` to `1h`. Default: `30s`.
    */
   readonly visibility?: Duration | undefined;
   /** How long a request waits on the server for events (long polling). Whole seconds, from `1s` to `20s`. Default: `20s`. */
@@ -64,7 +64,7 @@ export interface SqsOptions extends CarrierOptions {
    */
   readonly limits?: SizeLimitOptions | undefined;
   /**
-   * Called when a request for events fails, and when the visibility timeout of an event cannot be extended
+   * Called when a request for events fails, or when the visibility timeout of an event cannot be extended
    * while it is handled. Default: none.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
