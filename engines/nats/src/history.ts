@@ -6,7 +6,7 @@ import type { Session } from './session.ts';
 
 /**
  * Each page is read with a temporary consumer. If this process crashes, the server removes the consumer after
- * this time.
+ * this many ms.
  */
 const inactiveMs = 30_000;
 

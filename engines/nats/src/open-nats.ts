@@ -13,7 +13,7 @@ export interface NatsOptions {
    */
   readonly url: string | readonly string[];
   /**
-   * A second engine, such as SQLite or PostgreSQL, that stores retries, parked events, controls and
+   * A second engine, such as SQLite or PostgreSQL. It stores retries, parked events, controls and
    * deduplication records, and keeps the order of keys. Without it, retries stay in NATS, and parked events
    * go to the topic `<topic>.dlq`. `close` does not close the store. Default: none.
    */

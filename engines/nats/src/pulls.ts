@@ -2,14 +2,14 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { type Clock, Timer } from 'holdfast';
 import type { Session } from './session.ts';
 
-/** A pull request waits on the server for at most this time. Then the next one is sent. */
+/** A pull request waits on the server for at most this many ms. Then the next one is sent. */
 const expiresMs = 20_000;
-/** A pull request counts as lost if the server has not reported its end this long after `expiresMs`. */
+/** A pull request counts as lost if the server has not reported its end this many ms after `expiresMs`. */
 const graceMs = 2_000;
 
 /**
- * How many ms `look` waits for messages after a new pull request. A request with "no wait" would not help:
- * the server answers it with "no messages" even if messages must be delivered again.
+ * How many ms `look` waits for messages after a new pull request. A request with "no wait" would not help.
+ * The server answers it with "no messages", even if messages must be delivered again.
  */
 const answerMs = 60;
 /**
