@@ -28,8 +28,7 @@ export function assertNothingToUndo({ undoes }: Act, audit: Audit | undefined): 
 export interface RedisControls extends Controls {
   version(): Promise<number>;
   /**
-   * Copies the controls of a topic into its own cluster slot, because the scripts of the topic can read only
-   * that slot.
+   * Copies the controls of a topic into its cluster slot. The scripts of the topic can read only that slot.
    */
   copyTo(topic: string): Promise<void>;
 }

@@ -31,9 +31,9 @@ interface Rare {
 }
 
 /**
- * Returns an event in the form that the scripts store: time of the publish, key, tenant, the fields of `Rare`
- * as JSON, and payload, separated by NUL. The time is empty here, because the scripts read it from the
- * sequence number.
+ * Returns an event in the form that the scripts store. Its parts are separated by NUL: time of the publish,
+ * key, tenant, the fields of `Rare` as JSON, and payload. The time is empty here, because the scripts read it
+ * from the sequence number.
  */
 export function bodyOf(event: NewEvent, expiresAt?: number): string {
   const { key = '', tenant = '', payload, past } = event;

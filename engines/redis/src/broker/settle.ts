@@ -34,9 +34,7 @@ export interface SettlerSettings {
   onParked(topic: string): Promise<void>;
 }
 
-/**
- * A leased event that must be written to the store or to another topic before it is removed from its topic.
- */
+/** A leased event that must be written to the store or another topic before it is removed from its topic. */
 type Deferred = [body: string, tries: string, replay: string];
 type Answer = 0 | 1 | Deferred;
 

@@ -10,9 +10,9 @@ local function size(queue) return redis.call('ZCARD', base .. queue) end
 `;
 
 /**
- * Counts events. Returns the time, then the numbers of ready events, delayed events, events that wait for an
- * earlier event of their key, events in quarantine, leased events, suspects and parked events that block
- * their key, and the due time of the first event ('' for none).
+ * Counts events. Returns the time, then these numbers: ready, delayed, waiting for an earlier event of their
+ * key, in quarantine, leased, suspect (the lease expired), parked and blocking their key. The last value is
+ * the due time of the first event ('' for none).
  */
 export const counts: string = `${topic}${queues}
 if not ordering then return false end
