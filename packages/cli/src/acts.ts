@@ -4,27 +4,22 @@ import { textOf } from './given-values.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * The reason that the audit log gets if the user gives none. Only acts that delete or stop nothing may go
- * without a reason.
+ * The audit log gets this reason if the user gives none. Only acts that delete or stop nothing may use it.
  */
 export const byHand = 'by hand';
 
-/** Flags of commands that change something: the reason and the user, for the audit log. */
 export const actFlags: Readonly<Record<'why' | 'who', Flag>> = {
   why: { value: 'text', says: 'the reason; kept in the audit log (needed)' },
   who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
 };
 
-/** The flags of `actFlags`, for acts that delete or stop nothing: the reason is optional. */
+/** For acts that delete or stop nothing, the reason is optional. */
 export const harmlessActFlags: typeof actFlags = {
   ...actFlags,
   why: { value: 'text', says: `the reason; kept in the audit log; "${byHand}" unless given` },
 };
 
-/**
- * Returns the user and the reason of an act, for the audit log. Throws a `UsageError` if a reason is needed
- * and not given.
- */
+/** Throws a `UsageError` if a reason is needed and not given. */
 export function actOf(given: Given, terminal: Terminal, otherwise?: typeof byHand): Act {
   const why = textOf(given, 'why') ?? otherwise;
   if (why === undefined || why.trim() === '')

@@ -7,7 +7,7 @@ import { wholeId } from './short-ids.ts';
 import { type OpenStore, withStore } from './store.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Opens the store and calls `use` with its assemblies. This process does not run any assembly itself. */
+/** Calls `use` with the assemblies (work of several steps) of the store. This process runs none of them. */
 export function withAssemblies<T>(
   given: Given,
   terminal: Terminal,
@@ -16,10 +16,7 @@ export function withAssemblies<T>(
   return withStore(given, terminal, (engine) => use(assemblies({ engine, programs: [] }), engine));
 }
 
-/**
- * Returns the whole id of the assembly that the user has given, perhaps shortened. Throws a `UsageError` if
- * none fits.
- */
+/** The user may have shortened the id. Throws a `UsageError` if no assembly has it. */
 export async function assemblyId(given: Given, journal: Journal): Promise<string> {
   return wholeAssemblyId(onlyOperand(given, 'the id of an assembly'), journal);
 }

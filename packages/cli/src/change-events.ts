@@ -8,8 +8,8 @@ import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * Discards, restores or keeps events, or undoes such a change. The exit code is 1 if no event was changed, or
- * fewer than the user has listed by id.
+ * Discards, restores or keeps events, or undoes that. The exit code is 1 if not all listed events were
+ * changed, or none at all.
  */
 export async function changeEvents(
   engine: OpenStore,
@@ -34,7 +34,7 @@ export async function changeEvents(
     return 0;
   }
   if (count === 0) {
-    // Nothing would change, so nothing is begun: the audit log names only what was done.
+    // Nothing would change, so no operation begins: the audit log names only what was done.
     act();
     if (given.flags.json) terminal.out(JSON.stringify({ kind: request.kind, changed: 0 }));
     else {

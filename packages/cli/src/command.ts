@@ -81,8 +81,8 @@ export async function runCommand(
 }
 
 /**
- * Returns the longer command whose last word the user probably misspelt, as in `gateway chek my.yaml`. Only
- * commands with a single operand are checked: for the others, the word may be a real operand.
+ * Finds a longer command with a misspelt last word, as in `gateway chek my.yaml`. It checks only commands
+ * with one operand: elsewhere the word may be a real operand.
  */
 function longerName(
   { name, operands: expected = '' }: Command,
@@ -107,7 +107,7 @@ function exitCodeOf(error: unknown): number {
   return /^HOLDFAST_(OPTIONS|CONFIG|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
 }
 
-/** Moves flags that stand before the command behind it: `--store a.db dlq ls` becomes `dlq ls --store a.db`. */
+/** `--store a.db dlq ls` becomes `dlq ls --store a.db`. */
 function commandFirst(commands: readonly Command[], typed: readonly string[]): readonly string[] {
   const takesValue = (flag: string) =>
     !flag.includes('=') && commands.some(({ flags }) => flags[flag.slice(2)]?.value !== undefined);
@@ -129,8 +129,7 @@ function listCommands(commands: readonly Command[], args: readonly string[], ter
   const group = commands.filter(({ name }) => name.split(' ')[0] === first);
   const isAsked = isHelp(first) || (group.length > 0 && isHelp(second));
   if (!isAsked) terminal.err(`holdfast: ${unknownCommand(commands, group, args)}`);
-  // Do not print the list of all commands here: it is long, and would hide the message about the unknown
-  // command.
+  // The list of all commands is long, and would hide the message about the unknown command.
   if (!isAsked && group.length === 0) return 2;
   const print = isAsked ? terminal.out : terminal.err;
   print(
@@ -162,7 +161,7 @@ function isHelp(word: string | undefined): boolean {
   return word === '--help' || word === 'help';
 }
 
-/** Lists commands in groups with the same first word. Commands without such a group are listed together. */
+/** Lists commands in groups with the same first word. */
 function listed(commands: readonly Command[], columns: number | undefined): string {
   const first = ({ name }: Command) => name.split(' ')[0]!;
   const groups = Object.groupBy(commands, (command) =>
@@ -177,7 +176,6 @@ function lineOf({ name, operands = '', summary }: Command, columns: number | und
   return described(`${name} ${operands}`.trimEnd(), summary, 31, columns);
 }
 
-/** Formats a term with its description in a second column. A long term has a line of its own. */
 function described(
   term: string,
   description: string,
@@ -252,7 +250,7 @@ function helpOf(
   return [usage, wrapText(summary, columns), '', ...lines, ...shown, ...others].join('\n');
 }
 
-/** Wraps a long example. Its lines end with a backslash, so that the user can paste them. */
+/** Each line ends with a backslash, so that the user can paste the whole command. */
 function exampleLine(example: string, columns: number | undefined): string {
   const room = columns === undefined ? undefined : columns - ' \\'.length;
   return wrapText(`  holdfast ${example}`, room, 4).replaceAll('\n', ' \\\n');

@@ -103,7 +103,7 @@ export const commands: readonly Command[] = [
   policiesForce,
   policiesRetries,
   policiesMode,
-  // The first match is run, and `gateway` matches all command lines below, so `gatewayRun` is the last.
+  // The first match is run. `gateway` also matches `gateway check`, so `gatewayRun` is the last.
   gatewayCheck,
   gatewayExport,
   gatewayLs,
@@ -112,7 +112,7 @@ export const commands: readonly Command[] = [
   gatewayRequest,
   gatewayForce,
   gatewayRun,
-  // The first match is run, and `simulate` matches all command lines below, so longer names come first.
+  // The first match is run. `simulate` also matches `simulate sweep`, so longer names come first.
   simulateSweep,
   simulateReplay,
   simulate,

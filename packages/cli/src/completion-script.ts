@@ -3,10 +3,7 @@ import type { Command } from './command.ts';
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-/**
- * Returns a script that completes commands and flags. It contains the whole list, so completing does not
- * start `holdfast`.
- */
+/** The script contains all commands and flags, so completing does not start `holdfast`. */
 export function completionScript(commands: readonly Command[], shell: Shell): string {
   return shell === 'fish'
     ? fishScript(commands)
@@ -15,7 +12,7 @@ export function completionScript(commands: readonly Command[], shell: Shell): st
       : bashScript(commands);
 }
 
-/** Returns the words that can follow the words typed so far: `dlq` → `ls show …`. */
+/** The words that can follow the words typed so far: `dlq` → `ls show …`. */
 function wordsAfter(commands: readonly Command[]): Map<string, Set<string>> {
   const after = new Map<string, Set<string>>();
   for (const { name } of commands) {

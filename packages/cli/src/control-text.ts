@@ -3,10 +3,7 @@ import { controlEffect } from '@holdfast/events';
 import type { Terminal } from './terminal.ts';
 import { ago, date, spanLeft } from './times.ts';
 
-/**
- * Describes a control: what it does, the user who set it, when it ends, and the reason. Example: `paused by
- * ann 3m ago, for 7m more: a deploy`.
- */
+/** Example: `paused by ann 3m ago, for 7m more: a deploy`. */
 export function controlText(
   { control, act, since, until }: ActiveControl,
   now: number,
@@ -17,7 +14,6 @@ export function controlText(
   return `${controlEffect(control)} by ${act.who} ${at}${ago(since, now, terminal)}, ${end}: ${act.why}`;
 }
 
-/** Describes when a control ends. */
 export function endOf(
   until: number | undefined,
   now: number,

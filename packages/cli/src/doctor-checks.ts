@@ -7,7 +7,6 @@ import { systemClock } from 'holdfast';
 import { readText } from './files.ts';
 import { openStore } from './store.ts';
 
-/** The result of one check by the `doctor` command. */
 export interface DoctorCheck {
   readonly name: string;
   /** `unsure`: this may be right, but a person has to decide. */
@@ -36,10 +35,7 @@ export function checkNode(version: string): DoctorCheck {
   return { name: 'Node', state: 'good', says: isEnoughForKafka ? version : `${version}; ${kafkaSays}` };
 }
 
-/**
- * Checks that a store can be opened and answers, that its clock is right, that its disk has room, and that a
- * process runs maintenance for it.
- */
+/** Checks the store itself, its clock, its disk, and whether a process runs maintenance for it. */
 export async function checkStore(
   where: string,
   suggested: (words: string) => string,
@@ -105,7 +101,7 @@ function storeFix(where: string): string {
     : 'Say the file that your consumers open: it is made by openSqlite({ file }) of @holdfast/sqlite.';
 }
 
-/** Checks the free space on the disk of a store file. Returns no check if the store is a server. */
+/** Returns no check if the store is a server. */
 function diskOf(where: string): DoctorCheck[] {
   if (where.includes('://') || !existsSync(where)) return [];
   const { bavail, bsize } = statfsSync(path.dirname(path.resolve(where)));
@@ -178,7 +174,6 @@ export function checkPort(port: number): Promise<DoctorCheck> {
   });
 }
 
-/** Checks that a file of policies, or a gateway file, is valid. */
 export async function checkFile(
   file: string,
   environment: Readonly<Record<string, string | undefined>>,

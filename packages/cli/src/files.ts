@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { StoreUnavailable } from './command.ts';
 
-/** Reads a file as text, without a byte order mark. */
+/** Leaves out the byte order mark that some editors write. */
 export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
@@ -18,7 +18,6 @@ export async function writeText(file: string, text: string): Promise<void> {
   }
 }
 
-/** Returns an error with one sentence about a file that can not be used. */
 function unavailable(file: string, verb: 'read' | 'written' | 'opened', cause: unknown): StoreUnavailable {
   const { code, message } = cause as NodeJS.ErrnoException;
   if (code === 'ENOENT' && verb !== 'written')

@@ -1,8 +1,8 @@
 import { splitAt, widthOf, wrapText } from './text-width.ts';
 
 /**
- * Fits a report into the width of a terminal. Sentences are wrapped. A table that is too wide is split into
- * several tables, and each repeats the first column.
+ * Fits a report into the width of a terminal. A table that is too wide is split into several tables. Each of
+ * them repeats the first column.
  */
 export function fitReport(text: string, columns: number | undefined): string {
   if (columns === undefined) return text;
@@ -15,7 +15,7 @@ export function fitReport(text: string, columns: number | undefined): string {
   return blocks.flatMap((block) => fitBlock(block, columns)).join('\n');
 }
 
-/** True for a line of a table: it is indented, and its columns are separated by two or more spaces. */
+/** A line of a table is indented. Two or more spaces separate its columns. */
 function isRow(line: string): boolean {
   return /^ {2}.*\S {2,}\S/.test(line);
 }
@@ -40,10 +40,7 @@ function fitBlock(lines: readonly string[], columns: number): string[] {
   return folded;
 }
 
-/**
- * Returns the positions at which the columns of a table begin: after two characters that are spaces in all
- * lines.
- */
+/** A column begins after two characters that are spaces in all lines. */
 function columnStarts(lines: readonly string[]): number[] {
   const width = Math.max(...lines.map(widthOf));
   const isEmpty = Array.from({ length: width }, (_, at) =>

@@ -20,8 +20,7 @@ export interface AdminAnswer {
 }
 
 /**
- * Calls the admin API of a running gateway. Returns each answer with a status below 500, but throws if the
- * token is wrong.
+ * Calls the admin API of a running gateway. Throws if the token is wrong, or for a status of 500 and above.
  */
 export async function askGateway(
   given: Given,

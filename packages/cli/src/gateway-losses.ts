@@ -14,7 +14,7 @@ export function dataPlaneOf(given: Given): 'node' | 'envoy' {
   throw new UsageError(`--data-plane: expected node or envoy, got "${plane}".`);
 }
 
-/** Returns one line for each feature of a gateway file that Envoy does not have, or does in another way. */
+/** One line for each feature of a gateway file that Envoy does not have, or does in another way. */
 export function lossLines(losses: readonly EnvoyLoss[], columns: number | undefined): StyledText[] {
   return losses.map(({ feature, kind, reason, where }) => {
     const text = wrapText(`${kind} ${feature} (${where.join(', ')}): ${reason}.`, columns, 2);

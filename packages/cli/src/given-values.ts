@@ -1,7 +1,6 @@
 import { type Duration, durationMs, OptionsError, systemClock } from 'holdfast';
 import { type Given, UsageError } from './command.ts';
 
-/** The value of a flag; undefined if the flag was not given. */
 export function textOf({ flags }: Given, name: string): string | undefined {
   const value = flags[name];
   return typeof value === 'string' ? value : undefined;
@@ -16,7 +15,7 @@ export function numberOf(given: Given, name: string): number | undefined {
   return value;
 }
 
-/** The value of a flag as a whole number of at least `least`. Throws a `UsageError` otherwise. */
+/** Throws a `UsageError` if the value is not a whole number of at least `least`. */
 export function countOf(given: Given, name: string, least: number): number | undefined {
   const value = numberOf(given, name);
   if (value === undefined || (Number.isInteger(value) && value >= least)) return value;
@@ -34,7 +33,7 @@ export function msOf(given: Given, name: string): number | undefined {
   }
 }
 
-/** The value of a flag as epoch ms. The user gives a date, or an age such as `2h`. */
+/** The value as epoch ms. The user gives a date, or an age such as `2h`. */
 export function momentOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;
@@ -45,7 +44,6 @@ export function momentOf(given: Given, name: string): number | undefined {
   return moment;
 }
 
-/** Returns the only operand of a command. Throws a `UsageError` if there is none or more than one. */
 export function onlyOperand({ operands }: Given, what: string): string {
   const [only] = operands;
   if (only === undefined) throw new UsageError(`${what} is needed.`);
@@ -53,7 +51,7 @@ export function onlyOperand({ operands }: Given, what: string): string {
   return only;
 }
 
-/** The value of a flag as a share from 0 to 1. The user gives `10%` or `0.1`. */
+/** The value as a share from 0 to 1. The user gives `10%` or `0.1`. */
 export function shareOf(given: Given, name: string): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;

@@ -11,19 +11,19 @@ export const lastingFlag: Readonly<Record<'for', Flag>> = {
   for: { value: 'duration', says: 'it ends by itself after so long; without it, never' },
 };
 
-/** A pause stops all work of a topic or program. So it ends by itself, even if nobody says when. */
+/** A pause stops all work of a topic or program. So it ends after an hour, even without `--for`. */
 const pauseMs = 36e5;
 
 export const pauseLastingFlag: typeof lastingFlag = {
   for: { value: 'duration', says: 'it ends by itself after so long; 1h unless given, "forever" for no end' },
 };
 
-/** The time of `--for` for a pause. Undefined: it has no end. */
+/** Undefined: the pause has no end. */
 function pauseMsOf(given: Given): number | undefined {
   return given.flags.for === 'forever' ? undefined : (msOf(given, 'for') ?? pauseMs);
 }
 
-/** Sets a control, which ends after the time of `--for`, and prints it. */
+/** The control (such as a pause) ends after the time of `--for`. */
 export async function imposeControl(
   engine: OpenStore,
   control: Control,
@@ -42,7 +42,7 @@ export async function imposeControl(
   return 0;
 }
 
-/** Removes a control, and prints that. The exit code is 1 if the control was not set. */
+/** The exit code is 1 if the control was not set. */
 export async function liftControl(
   engine: OpenStore,
   control: Control,

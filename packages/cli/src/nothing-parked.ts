@@ -2,10 +2,7 @@ import { isEmptyFilter, type ParkedFilter } from '@holdfast/contracts';
 import { many } from './count-text.ts';
 import type { OpenStore } from './store.ts';
 
-/**
- * The sentence for an empty list. It says whether nothing is parked at all, or only nothing that matches the
- * filter.
- */
+/** Says whether nothing is parked at all, or only nothing that matches the filter. */
 export async function nothingParked({ triage }: OpenStore, filter: ParkedFilter): Promise<string> {
   const parked = isEmptyFilter(filter) ? 0 : await triage.count({});
   if (parked === 0) return 'Nothing is parked here.';

@@ -7,7 +7,6 @@ import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
 import { widthOf } from './text-width.ts';
 
-/** For each kind of operation: what it has done to an event, as a participle. */
 export const doneWord: Readonly<Record<OperationKind, string>> = {
   replay: 'replayed',
   discard: 'discarded',
@@ -17,8 +16,8 @@ export const doneWord: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * Runs an operation to its end and prints its progress: in a terminal on one line that is overwritten, in a
- * pipe on a few lines. If the user interrupts the command, the operation stays unfinished.
+ * Runs an operation to its end and prints its progress. A terminal gets one line that is overwritten, a pipe
+ * gets a few lines. If the user interrupts the command, the operation stays unfinished.
  */
 export async function runWithProgress(
   engine: OpenStore,
@@ -62,7 +61,6 @@ export async function runWithProgress(
   }
 }
 
-/** Names the commands that continue and that stop an operation. */
 export function waysOn(id: string, given: Given, terminal: Terminal): string {
   const resume = withCommand('Go on with', `dlq replay --resume ${id}`, given, terminal);
   const cancel = withCommand('Stop it with', `dlq replay --cancel ${id} --why …`, given, terminal);
@@ -73,9 +71,7 @@ export function operationSummary({ id, request, stage, counts, stopped }: Operat
   return { id, kind: request.kind, stage, ...counts, ...(stopped !== undefined && { stopped }) };
 }
 
-/**
- * Returns a function that calls `print` only when the stage changes, or after each further 2 % of the work.
- */
+/** Prints only when the stage changes, or after each further 2 % of the work. */
 function throttled(print: (operation: Operation) => void): (operation: Operation) => void {
   let printedPart = -1;
   let printedStage = '';
@@ -89,8 +85,8 @@ function throttled(print: (operation: Operation) => void): (operation: Operation
 }
 
 /**
- * The finished share of an operation, from 0 to 1. In a replay, a released event counts half until it has
- * succeeded or failed.
+ * The finished share of an operation, from 0 to 1. A released event counts half until it has succeeded or
+ * failed.
  */
 function shareDone({ request, counts }: Operation): number {
   if (request.kind !== 'replay') return request.expected ? Math.min(1, counts.changed / request.expected) : 0;
@@ -100,7 +96,7 @@ function shareDone({ request, counts }: Operation): number {
 
 const barMax = 20;
 
-/** `columns`: the width of the terminal in which the line is drawn. Undefined: it is printed without a bar. */
+/** Without `columns` (in a pipe) the line has no bar. */
 export function progressLine(operation: Operation, columns: number | undefined): string {
   const { request, stage, counts } = operation;
   const text =
@@ -108,7 +104,7 @@ export function progressLine(operation: Operation, columns: number | undefined):
       ? `${stage}: ${counts.released} of ${counts.selected} released, ${counts.succeeded} succeeded, ${counts.failedAgain} failed again`
       : `${stage}: ${counts.changed}${request.expected === undefined ? '' : ` of ${request.expected}`} ${doneWord[request.kind]}`;
   if (columns === undefined) return text;
-  // The line must fit, because the end of the line has the counts. One column stays free, and one is a gap.
+  // The line must fit, because the counts are at its end. One column stays free, and one is a gap.
   const barWidth = Math.max(0, Math.min(barMax, columns - 2 - widthOf(text)));
   if (barWidth < 3) return text;
   const full = Math.round(barWidth * shareDone(operation));

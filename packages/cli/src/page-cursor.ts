@@ -2,8 +2,8 @@ import { type Given, UsageError } from './command.ts';
 import { textOf } from './given-values.ts';
 
 /**
- * Converts a cursor so that it can be pasted into any terminal. Cursors of stores contain quotes and
- * brackets: `[17,"a-1"]` becomes `17.a-1`. A cursor with other characters becomes base64url.
+ * Converts a cursor so that it can be pasted into any terminal: `[17,"a-1"]` becomes `17.a-1`. A cursor with
+ * other characters becomes base64url.
  */
 export function pasteable(cursor: string): string {
   const [, number, text] = /^\[(-?\d+),"([\w.-]+)"\]$/.exec(cursor) ?? [];
@@ -11,7 +11,7 @@ export function pasteable(cursor: string): string {
   return /^\d+$/.test(cursor) ? cursor : Buffer.from(cursor).toString('base64url');
 }
 
-/** Converts the cursor that the user has pasted back to the form that the store uses. */
+/** Reverses `pasteable`. */
 export function cursorOf(given: Given): string | undefined {
   const text = textOf(given, 'cursor');
   if (text === undefined) return undefined;

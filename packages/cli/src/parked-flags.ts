@@ -8,7 +8,6 @@ import { eventIds, groupFingerprint, operationId, parkedStatuses } from './parke
 import type { OpenStore } from './store.ts';
 import { unknownTopic } from './topics.ts';
 
-/** The property of an event that each filter flag compares. */
 const properties = {
   topic: 'topic',
   type: 'type',
@@ -22,7 +21,7 @@ const properties = {
 type PropertyFlag = keyof typeof properties;
 const propertyFlags = Object.keys(properties) as PropertyFlag[];
 
-/** Flags that filter parked events. If a flag is given several times, an event must match one of its values. */
+/** If a flag is given several times, an event must match one of its values. */
 export const filterFlags: Readonly<Record<string, Flag>> = {
   topic: { value: 'name', many: true, says: 'of this topic' },
   type: { value: 'type', many: true, says: 'of this type of event' },
@@ -44,10 +43,7 @@ export const statusFlag: Readonly<Record<'status', Flag>> = {
   status: { value: 'status', many: true, says: `${parkedStatuses.join(', ')}; parked unless given` },
 };
 
-/**
- * Flags of commands that change parked events. The user selects events by ids or by a filter, or selects all
- * of them.
- */
+/** The user selects events by ids or by a filter, or selects all of them. */
 export const chooseFlags: Readonly<Record<string, Flag>> = {
   ...filterFlags,
   all: { says: 'everything that is parked' },
@@ -55,9 +51,8 @@ export const chooseFlags: Readonly<Record<string, Flag>> = {
 };
 
 /**
- * Returns the filter that the user has given, with whole ids of groups and replays. Throws a `UsageError` for
- * an unknown topic, stop reason or consumer. `isOfFuture`: the filter is for events that are parked later, so
- * any stop reason and consumer is allowed.
+ * Throws a `UsageError` for an unknown topic, stop reason or consumer. `isOfFuture`: the filter is for events
+ * that are parked later, so any stop reason and consumer is allowed.
  */
 export async function filterOf(given: Given, engine: OpenStore, isOfFuture = false): Promise<ParkedFilter> {
   const { triage } = engine;
@@ -82,10 +77,7 @@ export async function filterOf(given: Given, engine: OpenStore, isOfFuture = fal
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/**
- * Returns a filter for the events that the user wants to change. Throws a `UsageError` if nothing is selected
- * and `--all` is not given.
- */
+/** Throws a `UsageError` if nothing is selected and `--all` is not given. */
 export async function chosenFilter(given: Given, engine: OpenStore): Promise<ParkedFilter> {
   const { operands: ids, flags } = given;
   const filter = await filterOf(given, engine);
@@ -148,8 +140,7 @@ async function assertTopicOfParked(topic: string, { broker, triage }: OpenStore)
 }
 
 /**
- * Throws a `UsageError` for an unknown stop reason or consumer. Handlers can park events for reasons of their
- * own, so the reasons of parked events are known as well.
+ * Handlers can park events for reasons of their own. So the reasons of all parked events are allowed, too.
  */
 async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: OpenStore): Promise<void> {
   const { items } = await engine.triage.breakdown({ status: parkedStatuses }, flag, valuesMax);
@@ -166,10 +157,7 @@ async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: Ope
   throw new UsageError(`--${flag}: no event here ${what} "${value}"${meant || known}`);
 }
 
-/**
- * The most values that are read from the store. If there are this many, there may be more, so an unknown
- * value is accepted.
- */
+/** At most this many values are read. If the store has more, an unknown value is accepted. */
 const valuesMax = 100;
 
 function named(values: Partial<Record<PropertyFlag, string[]>>): Record<string, OneOf> {
@@ -190,14 +178,12 @@ function headersIn(given: readonly string[], flag: string): { headers?: Record<s
   };
 }
 
-/** Splits `name=value` into its two parts. */
 export function pair(text: string, flag: string): [name: string, value: string] {
   const at = text.indexOf('=');
   if (at < 1) throw new UsageError(`--${flag}: expected name=value, got "${text}".`);
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Returns one value without a list, and several as a list. */
 function oneOf<T extends string>(values: readonly T[]): OneOf<T> | undefined {
   return values.length > 1 ? values : values[0];
 }

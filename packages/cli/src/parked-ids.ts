@@ -4,10 +4,7 @@ import { wholeId } from './short-ids.ts';
 
 export const parkedStatuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/**
- * Returns the whole ids of parked events. The user may have shortened them. An unknown id is returned
- * unchanged.
- */
+/** The user may have shortened the ids. An unknown id is returned unchanged. */
 export async function eventIds(triage: Triage, given: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const id of given) {
@@ -17,7 +14,7 @@ export async function eventIds(triage: Triage, given: readonly string[]): Promis
   return found;
 }
 
-/** Returns the whole fingerprint of a group. The user may have shortened it. */
+/** The user may have shortened the fingerprint of a group. */
 export async function groupFingerprint(triage: Triage, given: string): Promise<string> {
   const all = idsIn(
     allPages((page) => triage.groups({ status: parkedStatuses }, page)),
@@ -28,20 +25,14 @@ export async function groupFingerprint(triage: Triage, given: string): Promise<s
   return found;
 }
 
-/**
- * Returns the whole id of an operation (a replay, discard, restore, keep or undo). The user may have
- * shortened it.
- */
+/** The user may have shortened the id of an operation (a replay, discard, restore, keep or undo). */
 export async function operationId(triage: Triage, given: string): Promise<string> {
   const found = await tryOperationId(triage, given);
   if (found === undefined) throw new UsageError(`there is no replay "${given}" here.`);
   return found;
 }
 
-/**
- * Returns the whole id of an operation. The user may have shortened it. Undefined: there is no such
- * operation.
- */
+/** Like `operationId`, but returns undefined if there is no such operation. */
 export async function tryOperationId(triage: Triage, given: string): Promise<string | undefined> {
   if (await triage.operations.get(given)) return given;
   const all = idsIn(
@@ -65,7 +56,6 @@ export async function* idsIn<N extends string>(
   for await (const items of pages) yield items.map((item) => item[name]);
 }
 
-/** Reads all pages of a list. */
 export async function* allPages<T>(
   read: (page: PageRequest) => Promise<Page<T>>,
 ): AsyncIterable<readonly T[]> {

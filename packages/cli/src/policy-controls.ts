@@ -20,10 +20,7 @@ import { type Cell, table } from './table.ts';
 import type { Terminal } from './terminal.ts';
 import { printUndo } from './undo-hint.ts';
 
-/**
- * How long a command waits until all processes have applied a control. A process reads the controls every 2
- * s.
- */
+/** A command waits this long until all processes have applied a control. They read the controls every 2 s. */
 const heardWithinMs = 5000;
 const lookEveryMs = 200;
 
@@ -32,10 +29,7 @@ export const policyControlFlags: Readonly<Record<string, Flag>> = {
   'no-wait': { says: 'do not wait until the processes obey' },
 };
 
-/**
- * Sets a control on a policy, and waits until each process has applied it. The exit code is 1 if a process
- * has not.
- */
+/** Waits until each process has applied the control. The exit code is 1 if a process has not. */
 export async function imposePolicyControl(
   engine: OpenStore,
   control: PolicyControl,
@@ -60,7 +54,6 @@ export async function imposePolicyControl(
   return Object.values(active.heard).includes('not_heard') ? 1 : 0;
 }
 
-/** Removes a control from a policy. */
 export function liftPolicyControl(
   engine: OpenStore,
   control: PolicyControl,
@@ -70,7 +63,7 @@ export function liftPolicyControl(
   return liftControl(engine, control, actOf(given, terminal), given, terminal);
 }
 
-/** A table with one row per process: what the process reports about a control. */
+/** One row per process: what the process reports about a control. */
 export function heardTable(
   { heard: answers }: FleetControl,
   { processes }: FleetState,

@@ -3,14 +3,14 @@ import type { PolicyState } from 'holdfast';
 import { bad, good } from './styled-text.ts';
 import type { Cell } from './table.ts';
 
-/** The sums of what all processes report about one policy. Counts are since the start of each process. */
+/** The sums of what all processes report about one policy. Each process counts from its start. */
 export interface PolicyTotals {
   readonly processes: number;
   readonly operations: number;
-  /** The share of operations that succeeded, with or without a retry, from 0 to 1; undefined before the first operation. */
+  /** The share of all operations that succeeded, from 0 to 1; undefined before the first operation. */
   readonly success: number | undefined;
   /**
-   * The share of operations that succeeded only after a retry, from 0 to 1; undefined before the first
+   * The share of all operations that succeeded only after a retry, from 0 to 1; undefined before the first
    * operation.
    */
   readonly successAfterRetry: number | undefined;
@@ -37,7 +37,7 @@ export function policyTotals(states: readonly Reported<PolicyState>[]): PolicyTo
   };
 }
 
-/** The number of all runs that succeeded. The counter `succeeded` counts only those without a retry. */
+/** The counter `succeeded` counts only operations that succeeded without a retry. */
 export function successesOf({ succeeded, succeededAfterRetry }: PolicyState['counters']): number {
   return succeeded + succeededAfterRetry;
 }

@@ -2,10 +2,7 @@ import type { TopicControl } from '@holdfast/contracts';
 import { type Flag, type Given, UsageError } from './command.ts';
 import { textOf } from './given-values.ts';
 
-/**
- * Flags that select a tenant or a key. `things` are the affected things for the help text: events or
- * assemblies.
- */
+/** `things` is a word for the help text: events or assemblies. */
 export function whoseFlags(things: string): Readonly<Record<string, Flag>> {
   return {
     tenant: { value: 'tenant', says: `${things} of this tenant` },

@@ -7,10 +7,7 @@ import type { OpenStore } from './store.ts';
 /** If no event was handled for this time, the command looks for the reason. */
 const quietMs = 2000;
 
-/**
- * Prints once why a replay makes no progress: the topic is paused, its consumers wait for a dependency, or no
- * consumer takes its events.
- */
+/** Prints once why a replay makes no progress, for example because the topic is paused. */
 export class QuietTopics {
   readonly #engine: OpenStore;
   readonly #print: (sentence: string) => void;
@@ -49,10 +46,9 @@ export class QuietTopics {
   }
 }
 
-/** Returns the reason why no consumer takes events of a topic, as far as the store knows it. */
 async function whyQuiet(engine: OpenStore, topic: string, oldestReadyMs: number): Promise<string> {
   const { controls, now } = await engine.controls.active();
-  // A replayed event starts with a first attempt, so a pause of retries only (`only`) does not stop it.
+  // A replayed event starts with a first attempt. A pause of retries only (`only`) does not stop it.
   const pause = controls.find(
     ({ control }) => control.kind === 'pause' && control.topic === topic && !('only' in control),
   );

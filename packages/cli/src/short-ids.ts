@@ -1,14 +1,12 @@
 import { UsageError } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
-/** A shortened id has at least this many characters. */
 const lengthMin = 8;
-/** Ids that are shorter than this are not shortened. */
 const worthwhile = 13;
 
 /**
- * Shortens ids so far that they still differ. It keeps the start or the end of each id, whichever is shorter:
- * ids that sort by time all begin alike. `…` marks the part that is left out.
+ * Shortens ids so far that they still differ. It keeps the start or the end, whichever is shorter: ids that
+ * sort by time begin alike.
  */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const all = [...new Set(ids)];
@@ -30,16 +28,12 @@ function uniqueLength(ids: readonly string[], part: (id: string, length: number)
   return longest;
 }
 
-/**
- * The user must give at least this many characters of an id, so that a typing error does not discard an
- * event.
- */
+/** The user must give at least this many characters, so that a typing error does not discard an event. */
 const givenMin = 6;
 
 /**
- * Finds the whole id of which the user has given the start or the end. `pages` yields all existing ids.
- * Throws a `UsageError` if several ids fit, or if one fits but too few characters were given. Returns
- * undefined if none fits.
+ * Finds the whole id of which the user gave the start or the end. Throws a `UsageError` if several ids fit or
+ * too few characters were given.
  */
 export async function wholeId(
   what: string,
@@ -67,7 +61,7 @@ export async function wholeId(
 
 const candidatesMax = 5;
 
-/** Returns a function that shortens ids in a terminal. In a pipe, ids stay whole. */
+/** In a pipe, ids stay whole. */
 export function shortNames(
   ids: readonly string[],
   { columns }: Pick<Terminal, 'columns'>,

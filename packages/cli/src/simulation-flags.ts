@@ -33,12 +33,9 @@ export const outFlag: Record<string, Flag> = {
   out: { value: 'file.html', says: 'write a report that needs nothing else' },
 };
 
-/**
- * A name with a folder or an extension is a file name. Other names are scenarios of `@holdfast/simulator`.
- */
+/** A name with a folder or an extension is a file. Other names are scenarios of `@holdfast/simulator`. */
 const fileLike = /[/\\]|\.[a-z]+$/i;
 
-/** Reads the scenario that the user names: a file, or a scenario of `@holdfast/simulator`. */
 export async function scenarioText(given: Given): Promise<{ text: string; file: string }> {
   const [name, ...more] = given.operands;
   if (name === undefined) {
@@ -55,7 +52,7 @@ export async function scenarioText(given: Given): Promise<{ text: string; file: 
   return { text: await readText(name), file: name };
 }
 
-/** Returns the names of the policies to run, and all policies that can be run by name. */
+/** `names` are the policies to run. `policies` are all policies that can be run by name. */
 export async function policiesOf(
   given: Given,
   scenario: Scenario,
@@ -80,10 +77,7 @@ export async function policiesOf(
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
 
-/**
- * Returns the names of all policies that a run needs. Each name comes with the field of the scenario that
- * contains it.
- */
+/** All policies that a run needs, each with the field of the scenario that names it. */
 function namedIn({ clients, services, compare }: Scenario, named: readonly string[]): [string, string][] {
   const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
     ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),
@@ -134,7 +128,7 @@ export function assertMeasurable(scenario: Scenario, flag: string, bounds: reado
   }
 }
 
-/** Calls `read`, and throws a `UsageError` in place of an `OptionsError`. */
+/** Throws a `UsageError` in place of an `OptionsError`. */
 export function asUsageError<R>(read: () => R): R {
   try {
     return read();
@@ -144,7 +138,7 @@ export function asUsageError<R>(read: () => R): R {
   }
 }
 
-/** Returns an error message if an assertion does not hold; otherwise undefined. */
+/** Returns an error message if the assertion does not hold. */
 export function broken(assertion: Assertion, policy: string, figures: readonly number[]): string | undefined {
   const figure = median(figures);
   if (holds(assertion, figure)) return undefined;
@@ -153,10 +147,7 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
 }
 
-/**
- * Formats a figure in the unit of the assertion: in milliseconds for "p99 < 200ms", in percent for "success >
- * 99%".
- */
+/** The unit is that of the assertion: milliseconds for "p99 < 200ms", percent for "success > 99%". */
 function inUnitOf({ text, failing }: Assertion, figure: number): string {
   const asked = failing === undefined ? text : text.replace(/\s+at\s+[^<>=≤≥]*$/, '');
   const [, unit = ''] = /[\d.]\s*([a-z%]*)$/.exec(asked) ?? [];
@@ -164,10 +155,7 @@ function inUnitOf({ text, failing }: Assertion, figure: number): string {
   return `${Number((figure * perUnit).toPrecision(4))}${unit}`;
 }
 
-/**
- * Returns a function that prints a progress line. It prints nothing if the output is not a terminal, or with
- * `--json`.
- */
+/** Prints nothing if the output is not a terminal, or with `--json`. */
 export function progress(
   terminal: Terminal,
   given: Given,
@@ -183,7 +171,7 @@ export function progress(
   };
 }
 
-/** Parses a scenario. For a document of policies, throws a `UsageError` that names the flag for it. */
+/** If the file has policies instead of a scenario, the error names the flag for them. */
 export function readScenario({ text, file }: { text: string; file: string }): Scenario {
   if (isOfPolicies(text, file))
     throw new UsageError(

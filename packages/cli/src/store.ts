@@ -11,7 +11,6 @@ export const storeFlag: Record<'store', Flag> = {
   },
 };
 
-/** An open store with the parts that commands use. */
 export interface OpenStore extends Engine {
   readonly broker: Broker;
   readonly triage: Triage;
@@ -20,7 +19,6 @@ export interface OpenStore extends Engine {
   readonly presence: Presence;
 }
 
-/** Opens the store, calls `use`, and closes the store in any case. */
 export async function withStore<T>(
   given: Given,
   terminal: Terminal,
@@ -34,7 +32,7 @@ export async function withStore<T>(
   }
 }
 
-/** Opens an existing store. It does not create one, because an empty store would hide a wrong path or URL. */
+/** Opens an existing store. It never creates one, because an empty store would hide a wrong path or URL. */
 export async function openStore(where: string | undefined): Promise<OpenStore> {
   if (where === undefined || where === '') {
     throw new UsageError('which store? Say --store <file or postgres URL>, or set HOLDFAST_STORE.');
@@ -57,8 +55,8 @@ export async function openStore(where: string | undefined): Promise<OpenStore> {
 }
 
 /**
- * Splits a URL such as `postgres://host/db?schema=shop` into its schema and the URL without it, because
- * PostgreSQL does not know the parameter `schema`.
+ * PostgreSQL does not know the parameter `schema`, as in `postgres://host/db?schema=shop`. So remove it from
+ * the URL.
  */
 function withoutSchema(where: string): { url: string; schema: string | null } {
   const [before = '', query = ''] = where.split('?', 2);

@@ -1,7 +1,4 @@
-/**
- * How a piece of text is highlighted. Terminals without colours show only the text, so the meaning must be in
- * the text.
- */
+/** Terminals without colours show only the text, so the text alone must say everything. */
 export type Style = 'bad' | 'warning' | 'good' | 'dim' | 'bold';
 
 export interface StyledPiece {
@@ -9,7 +6,7 @@ export interface StyledPiece {
   readonly style: Style;
 }
 
-/** Text with pieces that have a style. Converted to a string it is the text without styles. */
+/** Text with pieces that have a style. As a string, it is the text without styles. */
 export class StyledText {
   readonly pieces: readonly (string | StyledPiece)[];
 
@@ -46,12 +43,11 @@ export function plain(piece: string | StyledPiece): string {
   return typeof piece === 'string' ? piece : piece.text;
 }
 
-/** Joins pieces to one text: ``styled(bad('open'), ' for 3m')``. */
+/** Example: ``styled(bad('open'), ' for 3m')``. */
 export function styled(...pieces: readonly (string | StyledPiece)[]): StyledText {
   return new StyledText(pieces);
 }
 
-/** The escape codes that begin and end a style in a terminal. */
 export const styleCodes: Readonly<Record<Style, readonly [begin: string, end: string]>> = {
   bad: ['\x1b[31m', '\x1b[39m'],
   warning: ['\x1b[33m', '\x1b[39m'],

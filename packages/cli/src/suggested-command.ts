@@ -7,9 +7,8 @@ import { widthOf, wrapText } from './text-width.ts';
 type Where = Pick<Terminal, 'program' | 'columns'>;
 
 /**
- * Returns a command line that the user can paste: with the program as it was started, and with the store that
- * was given by `--store`. A store of `HOLDFAST_STORE` need not be repeated. `words` may end with a hint such
- * as `--why …`. The password of a store is left out.
+ * Returns a command line that the user can paste. It repeats the `--store` that the user gave, without its
+ * password. `words` may end with a hint such as `--why …`.
  */
 export function commandLine(words: string, given: Given, { program }: Pick<Terminal, 'program'>): string {
   const store = textOf(given, 'store');
@@ -24,8 +23,8 @@ function shellWord(text: string): string {
 }
 
 /**
- * Returns a sentence that ends with a command: `Undo it with "holdfast …".` If that does not fit into one line
- * of the terminal, the command has lines of its own, which can be pasted.
+ * Returns a sentence that ends with a command: `Undo it with "holdfast …".` A long command gets lines of its
+ * own, so that the user can paste it.
  */
 export function withCommand(sentence: string, words: string, given: Given, terminal: Where): string {
   const command = commandLine(words, given, terminal);
@@ -34,7 +33,7 @@ export function withCommand(sentence: string, words: string, given: Given, termi
   return `${wrapText(`${sentence}:`, terminal.columns)}\n${wrapCommand(`  ${command}`, terminal.columns)}`;
 }
 
-/** Wraps a long command. Its lines end with a backslash, so that the user can paste them. */
+/** Each line ends with a backslash, so that the user can paste the whole command. */
 export function wrapCommand(command: string, columns: number | undefined): string {
   const room = columns === undefined ? undefined : columns - ' \\'.length;
   return columns !== undefined && widthOf(command) <= columns

@@ -6,9 +6,9 @@ export interface Column {
   readonly heading: string;
   /** `right` is for numbers. */
   readonly align?: 'right';
-  /** True: cells of this column are never broken into several lines, because users copy them. */
+  /** True: cells of this column stay on one line, because users copy them. */
   readonly whole?: true;
-  /** True: if the table is too wide, cells of this column are printed on separate lines below their row. */
+  /** True: if the table is too wide, cells of this column are printed below their row. */
   readonly below?: true;
 }
 
@@ -21,8 +21,8 @@ const gap = '  ';
 const widthMin = 8;
 
 /**
- * Formats rows under headings. With `columnsMax`, cells are wrapped at words so that the table fits. Without it, as in
- * a pipe, each row is one line. A column without any cell is left out.
+ * With `columnsMax`, cells are wrapped so that the table fits. Without it, as in a pipe, each row is one
+ * line. Empty columns are left out.
  */
 export function table(
   headings: readonly (string | Column)[],
@@ -51,7 +51,6 @@ export function table(
   return new StyledText(lines.flatMap((line, index) => (index === 0 ? line : ['\n', ...line])));
 }
 
-/** Moves the cells of columns with `below` to lines under their rows. */
 function withNotes(columns: readonly Column[], rows: readonly Row[]): { columns: Column[]; bodies: Row[] } {
   const kept = [...columns.keys()].filter((index) => !columns[index]!.below);
   const moved = [...columns.keys()].filter((index) => columns[index]!.below);
@@ -95,7 +94,7 @@ function totalWidth(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
 }
 
-/** Returns the width of each column. If the table is too wide, the widest columns are made narrower first. */
+/** If the table is too wide, the widest columns are made narrower first. */
 function fit(columns: readonly Column[], rows: readonly Row[], columnsMax: number | undefined): number[] {
   const widths = naturalWidths(columns, rows, columnsMax);
   const least = columns.map(({ align, whole, heading }, index) =>
@@ -137,7 +136,7 @@ function noteLines({ text, style }: StyledPiece, columnsMax: number | undefined)
   return lines.map((line, index) => [index === 0 ? '  ' : '    ', { text: line, style }]);
 }
 
-/** Puts a cell on one line and escapes control characters, so that its width can be measured. */
+/** Control characters and line breaks would make the width of a cell wrong. */
 function readable(cell: Cell): Cell {
   const text = printable(textIn(cell)).replace(/\s+/g, ' ').trim();
   return typeof cell === 'object' ? { ...cell, text } : text;

@@ -5,11 +5,11 @@ import { splitAt, widthOf, wrapText } from './text-width.ts';
 /** The environment, output and signals of a command. Tests pass another implementation. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** True if the output goes to a terminal, in which a line can be overwritten. */
+  /** True if the output goes to a terminal. There a line can be overwritten. */
   readonly isInteractive: boolean;
-  /** The width of the terminal. Undefined in a pipe, where lines are not wrapped. */
+  /** The width of the terminal in characters. Undefined in a pipe, where lines are not wrapped. */
   readonly columns: number | undefined;
-  /** How this program can be started again: `holdfast`, or `npx holdfast` if it is installed in a project. */
+  /** How the user can start this program: `holdfast`, or `npx holdfast` if it is installed in a project. */
   readonly program: string;
   /** The name of the user, for the audit log. */
   readonly user: string;
@@ -50,7 +50,7 @@ export function processTerminal(): Terminal {
     err(line) {
       const text = process.stderr.isTTY ? wrapText(printable(line), widthIn(process.stderr), 2) : line;
       const [begin, end] = styleCodes.bad;
-      // Errors begin at the start of a line and are red. Indented text is a list of commands, so it has no
+      // Errors begin at the start of a line and are red. Indented text is a list of commands and has no
       // colour.
       process.stderr.write(errHasColor && /^\S/.test(text) ? `${begin}${text}${end}\n` : `${text}\n`);
     },
@@ -60,17 +60,17 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** `path`: the file that Node was started with. A project has its programs in `node_modules`, a PATH has not. */
+/** `path` is the file that Node was started with. Programs of a project are in `node_modules`. */
 export function programIn(path: string): string {
   return /[/\\]node_modules[/\\]/.test(path) ? 'npx holdfast' : 'holdfast';
 }
 
-/** Assumes 80 columns if the terminal reports no width, or 0. */
+/** Some terminals report no width, or 0. */
 function widthIn({ columns }: { columns?: number }): number {
   return columns || 80;
 }
 
-/** True if colours are printed. `FORCE_COLOR` has priority over `NO_COLOR`, as in Node. */
+/** `FORCE_COLOR` has priority over `NO_COLOR`, as in Node. */
 export function hasColor(env: Terminal['env'], isTerminal: boolean): boolean {
   const { FORCE_COLOR: forced = '', NO_COLOR: none = '', TERM: name } = env;
   if (forced !== '') return forced !== '0' && forced !== 'false';
@@ -90,7 +90,7 @@ function rendered(line: string | StyledText, isInteractive: boolean, isColored: 
     .join('');
 }
 
-/** Escapes control characters. Events may contain them, and they could change the state of the terminal. */
+/** Events may contain control characters, and these could change the state of the terminal. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {
@@ -98,7 +98,7 @@ export function printable(text: string): string {
   });
 }
 
-/** Cuts a line to one row of the terminal, because only one row can be overwritten. */
+/** Only one row of the terminal can be overwritten. */
 export function drawable(line: string, columns: number | undefined): string {
   const room = (columns || 80) - 1; // some terminals report no width, or 0
   return widthOf(line) <= room ? line : `${splitAt(line, Math.max(0, room - 1))[0]}…`;

@@ -13,10 +13,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/**
- * Cuts a text into a start that fits into `width` columns, and the rest. The start has at least one
- * character.
- */
+/** The start fits into `width` columns, and has at least one character. */
 export function splitAt(text: string, width: number): [start: string, rest: string] {
   let used = 0;
   for (const { segment, index } of graphemes.segment(text)) {
@@ -26,7 +23,7 @@ export function splitAt(text: string, width: number): [start: string, rest: stri
   return [text, ''];
 }
 
-/** Breaks a word that is longer than a line, if possible after a punctuation character such as `_` or `/`. */
+/** Breaks a word after a punctuation character such as `_` or `/`, if possible. */
 function breakWord(word: string, width: number): [start: string, rest: string] {
   const [start] = splitAt(word, width);
   const mark = /^.*[^\w\s](?=\w)|^.*_(?=.)/u.exec(start)?.[0] ?? '';
@@ -34,15 +31,14 @@ function breakWord(word: string, width: number): [start: string, rest: string] {
   return [word.slice(0, length), word.slice(length)];
 }
 
-/** Puts a text on one line and cuts it after `width` columns. */
 export function oneLine(text: string, width: number): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return widthOf(line) <= width ? line : `${splitAt(line, width - 1)[0]}…`;
 }
 
 /**
- * Breaks a text into lines of at most `width` columns, between words. A word that is longer than a line is
- * broken too, except with `keepWords`: users copy ids and commands, so these must stay whole.
+ * Breaks a text between words. Longer words are broken too, except with `keepWords`: users copy ids and
+ * commands.
  */
 export function wrapped(text: string, width: number, keepWords = false): string[] {
   const lines: string[] = [];
@@ -63,7 +59,7 @@ export function wrapped(text: string, width: number, keepWords = false): string[
   return [...lines, line];
 }
 
-/** Breaks each line of a text between words. The continued lines are indented by `indent` spaces. */
+/** The continued lines are indented by `indent` spaces. */
 export function wrapText(text: string, width: number | undefined, indent = 0): string {
   if (width === undefined) return text;
   return text

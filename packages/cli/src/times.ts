@@ -8,16 +8,13 @@ const steps = [
   [1e3, 's'],
 ] as const;
 
-/** Formats the time that is left, rounded: 59 minutes and 59 seconds become `1h`. */
+/** The time is rounded: 59 minutes and 59 seconds become `1h`. */
 export function spanLeft(ms: number): string {
   const [unitMs, unit] = steps.find(([each]) => ms >= 0.99 * each) ?? [1, 'ms'];
   return `${Math.round(Math.max(0, ms) / unitMs)}${unit}`;
 }
 
-/**
- * Formats a past time. In a terminal it says how long ago that was; in a pipe it prints the date. `now` is
- * the store's time.
- */
+/** A terminal shows how long ago it was, a pipe the date. `now` is the store's time in epoch ms. */
 export function ago(epochMs: number, now: number, { columns }: Pick<Terminal, 'columns'>): string {
   if (columns === undefined) return date(epochMs);
   return now - epochMs < 1000 ? 'now' : `${spanText(now - epochMs)} ago`;

@@ -3,7 +3,7 @@ import { nearest } from 'holdfast/fields';
 import { type Given, UsageError } from './command.ts';
 import { onlyOperand } from './given-values.ts';
 
-/** Returns the topic that the user has given. Throws a `UsageError` if the topic does not exist. */
+/** Throws a `UsageError` if the topic does not exist. */
 export async function topicOperand(given: Given, broker: Broker): Promise<string> {
   return knownTopic(onlyOperand(given, 'the name of a topic'), broker);
 }
@@ -14,7 +14,6 @@ export async function knownTopic(topic: string, broker: Broker): Promise<string>
   throw unknownTopic(topic, topics);
 }
 
-/** An error message lists at most this many topics. */
 const namedMax = 10;
 
 export function unknownTopic(topic: string, topics: readonly string[]): UsageError {

@@ -4,7 +4,7 @@ import type { OpenStore } from './store.ts';
 import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Prints the command that undoes the latest change of a control or a rule. */
+/** Prints the command that undoes the latest change of a control (such as a pause) or a rule. */
 export async function printUndo(
   { audit }: OpenStore,
   subject: Subject,

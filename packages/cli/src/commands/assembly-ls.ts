@@ -11,7 +11,7 @@ import { table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
 import { ago, spanLeft } from '../times.ts';
 
-/** Notes in the list are cut to this length; "assembly show" prints them whole. */
+/** The list cuts notes to this many characters; "assembly show" prints them whole. */
 const noteMax = 120;
 
 export const assemblyLs: Command = {

@@ -66,10 +66,7 @@ function programCommand(
   };
 }
 
-/**
- * Returns the name of the program that the user has given. Throws a `UsageError` if the store has no assembly
- * of it.
- */
+/** Throws a `UsageError` if the store has no assembly (work of several steps) of this program. */
 async function programOperand(given: Given, journal: Journal): Promise<string> {
   const program = onlyOperand(given, 'the name of a program');
   const names = [...new Set((await journal.counts()).map(({ name }) => name))];

@@ -25,7 +25,7 @@ export const assemblyShow: Command = {
     }),
 };
 
-/** Returns what `--json` prints. Payloads that are bytes become base64, and infinite times are left out. */
+/** Payloads that are bytes become base64. Infinite times are left out, because JSON has no Infinity. */
 function asJson({ assembly, status, steps, signals }: Inspection): object {
   const { patienceLeftMs, ...rest } = status;
   return {

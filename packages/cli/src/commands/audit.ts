@@ -85,14 +85,14 @@ async function list(engine: OpenStore, given: Given, terminal: Terminal): Promis
   return 0;
 }
 
-/** The acts that this package and the stores record. Other programs can record others. */
+/** The acts that this package and the stores record. Other programs can record other acts. */
 const knownActs = [
   ...['discard', 'restore', 'keep', 'replay', 'undo', 'edit', 'operation_stopped', 'operation_rate'],
   ...['rule_set', 'rule_removed', 'control_set', 'control_removed', 'retry_now', 'unblock', 'retention'],
   'sign_in',
 ];
 
-/** Throws a `UsageError` for an act that nobody has recorded and that is probably misspelt. */
+/** Throws a `UsageError` for an act that nobody has recorded: it is probably misspelt. */
 async function assertKnownAct(act: string, audit: OpenStore['audit']): Promise<void> {
   if (knownActs.includes(act)) return;
   if ((await audit.list({ what: act }, { limit: 1 })).items.length > 0) return;
@@ -131,7 +131,7 @@ async function entries(
   return { items: [...found.values()].sort((a, b) => b.at - a.at).slice(0, limit), cursor: undefined };
 }
 
-/** Returns the subject with the whole id. The user may have shortened the id of an event or an operation. */
+/** The user may have shortened the id of an event or an operation. */
 async function wholeSubject(given: string, triage: Triage): Promise<string> {
   const [, kind = '', name = ''] = /^(?:(event|operation):)?(.*)$/s.exec(given) ?? [];
   if (kind === '' && isSubject(given)) return given;
@@ -165,16 +165,13 @@ async function undoEntry(
   return 0;
 }
 
-/**
- * Returns the first subject of an audit entry, and how many things were changed. For a control the number is
- * left out, because its id already names the topic or policy.
- */
+/** The count is left out for a control (such as a pause): its id already names the topic or policy. */
 function subjectsText({ subjects, count, what }: AuditEntry, short: (of: Subject) => string): string {
   const isOfMany = what !== 'control_set' && what !== 'control_removed' && count > 1;
   return `${subjects[0] === undefined ? '' : short(subjects[0])}${isOfMany ? ` (${count})` : ''}`;
 }
 
-/** Splits a subject into its kind and its id. Only ids of events and operations are long, so only they are split. */
+/** Only the ids of events, operations and assemblies are long, so only these are split off and shortened. */
 function parts(of: Subject): [kind: string, id: string] {
   const [, kind = '', id = ''] = /^((?:event|operation|assembly):)(.*)$/s.exec(of) ?? [];
   return kind === '' ? [of, ''] : [kind, id];

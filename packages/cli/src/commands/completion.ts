@@ -3,10 +3,7 @@ import { completionScript, type Shell, shells } from '../completion-script.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { onlyOperand } from '../given-values.ts';
 
-/**
- * Creates the command that prints a completion script. `all` is a function because the list contains this
- * command itself.
- */
+/** `all` is a function, because the list of commands contains this command itself. */
 export function completionCommand(all: () => readonly Command[]): Command {
   return {
     name: 'completion',

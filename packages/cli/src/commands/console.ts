@@ -71,7 +71,7 @@ function gatewayOf(given: Given, terminal: Terminal): GatewayPart | undefined {
   return { ask: (method, path, body) => askGateway(given, terminal, method, path, body) };
 }
 
-/** Returns a name of the store for people: the file name, or the database URL without user and password. */
+/** The file name of the store, or its database URL without user and password. */
 function nameOf(given: Given, terminal: Terminal): string {
   const where = textOf(given, 'store') ?? terminal.env.HOLDFAST_STORE ?? '';
   const url = URL.parse(where);

@@ -36,8 +36,8 @@ export const dlqDiscard: Command = {
 };
 
 /**
- * If the only operand is the id of a discard, returns the whole id: then this discard is undone as a whole.
- * Returns undefined if the operands are ids of events.
+ * If the only operand is the id of a discard, that whole discard is undone. Returns undefined if the operands
+ * are ids of events.
  */
 async function discardToUndo({ operands }: Given, { triage }: OpenStore): Promise<string | undefined> {
   const [only, ...more] = operands;
@@ -48,10 +48,7 @@ async function discardToUndo({ operands }: Given, { triage }: OpenStore): Promis
   return id;
 }
 
-/**
- * Returns the id of the audit entry that an operation has made. Undoing the operation is recorded on this
- * entry.
- */
+/** The audit entry of an operation records that the operation was undone. */
 async function entryOf({ audit }: OpenStore, operation: string): Promise<string | undefined> {
   const question = { subject: `operation:${operation}`, what: ['discard', 'restore', 'keep'] } as const;
   return (await audit.list(question, { limit: 1 })).items[0]?.id;

@@ -57,7 +57,7 @@ export const dlqEdit: Command = {
       }
       if (given.flags['dry-run']) return 0;
       const act = actOf(given, terminal);
-      // Pass the version, so that the edit fails if another user has edited the event in the meantime.
+      // With the version, the edit fails if another user has edited the event in the meantime.
       if (!(await engine.triage.edit(id, { ...edit, version: event.version }, act))) {
         terminal.err(`holdfast: event ${id} is not parked here any more.`);
         return 1;
@@ -117,10 +117,7 @@ function withHeaders(headers: Headers, changed: readonly string[]): Headers {
   return result;
 }
 
-/**
- * Sets one field of a JSON payload, as in `payload.lines.0.price=12`. A value that is not valid JSON is taken
- * as a string.
- */
+/** Sets one field, as in `payload.lines.0.price=12`. A value that is not valid JSON is taken as a string. */
 function withField(payload: Payload, field: string): string {
   const [path, text] = pair(field, 'set');
   try {
@@ -135,6 +132,6 @@ function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // not JSON: a string that the user has typed without quotes
+    return text; // a string that the user has typed without quotes
   }
 }

@@ -12,7 +12,7 @@ import { table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
 import { ago } from '../times.ts';
 
-/** Errors in the list are cut to this length; "dlq show" prints them whole. */
+/** The list cuts errors to this many characters; "dlq show" prints them whole. */
 const errorMax = 120;
 
 export const dlqLs: Command = {
@@ -39,8 +39,7 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // Without this hint, a reader might think that this page has all events. It goes to standard error,
-        // because standard output is only for JSON.
+        // A reader must not think that this page has all events. Standard output is only for JSON.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${pasteable(next)}`);
         return 0;
       }

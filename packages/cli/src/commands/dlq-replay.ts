@@ -66,7 +66,9 @@ export const dlqReplay: Command = {
     }),
 };
 
-/** Names the unfinished replays that already own some of these events, and how to continue or stop them. */
+/**
+ * Some of these events already belong to unfinished replays. Names these, and how to continue or stop them.
+ */
 async function printOwners(
   { triage }: OpenStore,
   filter: ParkedFilter,
@@ -119,14 +121,14 @@ async function cancel(
   const id = await operationId(triage, shortId);
   const isStopping = await runner.stop(id, actOf(given, terminal));
   const stage = (await triage.operations.get(id))?.stage;
-  // Perhaps no process runs this operation. So this command itself gives back what was not released.
+  // Perhaps no process runs this replay. So this command itself parks the unreleased events again.
   if (stage === 'stopping') await runner.run(id, { signal: terminal.signal });
   const sentence = isStopping || stage === 'stopping' ? `replay ${id} is stopped.` : `replay ${id} was over.`;
   terminal.out(given.flags.json ? JSON.stringify({ id, isStopping }) : sentence);
   return isStopping ? 0 : 1;
 }
 
-/** Runs a replay to its end. The exit code is 1 if it was stopped or if events failed again. */
+/** The exit code is 1 if the replay was stopped or if events failed again. */
 export async function followReplay(
   engine: OpenStore,
   runner: OperationRunner,

@@ -11,7 +11,7 @@ import { table } from '../table.ts';
 import { printUndo } from '../undo-hint.ts';
 
 const actions: readonly TriageRule['action'][] = ['replay', 'discard', 'notify'];
-/** "dlq rules try" tests a rule on the events that were parked within this time. */
+/** "dlq rules try" tests a rule on the events that were parked within the last 24 hours. */
 const triedMs = 864e5;
 
 export const dlqRulesLs: Command = {

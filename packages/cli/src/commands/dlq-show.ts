@@ -92,12 +92,11 @@ function attempts(story: ParkedEvent['diagnosis']['story'], terminal: Terminal):
   }
 }
 
-/** A terminal shows at most this many frames of a stack. */
 const framesMax = 5;
 
 /**
- * In a terminal, only the first frames of the application are shown: frames of Node and of packages push
- * everything else off the screen. A pipe gets the whole stack.
+ * A terminal shows only the first frames of the application. All other frames would push the rest off the
+ * screen. A pipe gets the whole stack.
  */
 function stackOf(stack: string, { columns }: Terminal): string {
   if (columns === undefined) return stack;

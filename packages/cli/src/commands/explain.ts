@@ -46,7 +46,6 @@ export const explainPolicy: Command = {
   },
 };
 
-/** The error for a flag that names a policy which the file does not have. */
 export function noPolicyIn(file: string, flag: string, name: string, known: Iterable<string>): UsageError {
   const has = [...known];
   const meant = didYouMean(name, has).replace('; did', '. Did');
@@ -55,10 +54,7 @@ export function noPolicyIn(file: string, flag: string, name: string, known: Iter
   );
 }
 
-/**
- * The column at which the sentences of the first two sections begin. The names of the policy's layers are
- * before it.
- */
+/** The sentences of the first two sections begin at this column, after the names of the policy's layers. */
 const sentencesAt = 19;
 
 function fitExplanation(text: string, columns: number | undefined): string {

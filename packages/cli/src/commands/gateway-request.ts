@@ -22,7 +22,7 @@ export const gatewayRequest: Command = {
   },
 };
 
-/** Formats the story of one gateway request: a line about the request, then its events in words. */
+/** Prints a line about the request, then its events in words. */
 function tell(story: {
   method?: string;
   path?: string;

@@ -7,9 +7,8 @@ import { bad, styled, warning } from '../styled-text.ts';
 import { wrapText } from '../text-width.ts';
 import { noPolicyIn } from './explain.ts';
 
-/** A lint finding with its position in the file. */
 interface Placed extends Pick<Problem, 'line' | 'column' | 'path'> {
-  /** The name of the policy; null for a finding about the whole document. */
+  /** Null for a finding about the whole document. */
   readonly policy: string | null;
   readonly severity: Finding['severity'];
   readonly rule: string;
@@ -84,12 +83,11 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
   }
 }
 
-/** Returns the name of the policy that contains the field `path`, or null if no policy does. */
 function policyIn(data: unknown, path: string): string | null {
   if (path === '') return null;
   const { policies, name } = Object(data) as { policies?: unknown; name?: unknown };
   if (policies === undefined) return typeof name === 'string' && name !== '' ? name : 'default';
-  // A policy name may contain dots and may be the start of another name, so take the longest match.
+  // A policy name may contain dots and may be the start of another name. So take the longest match.
   const around = Object.keys(Object(policies)).filter((each) => `${path}.`.startsWith(`policies.${each}.`));
   return around.sort((a, b) => b.length - a.length)[0] ?? null;
 }

@@ -43,7 +43,7 @@ export const simulateSweep: Command = {
     const scenario = readScenario(source);
     assertMeasurable(scenario, '--metric', [bound]);
     const { names, policies } = await policiesOf(given, scenario);
-    // Without `--policy`, use `holdfast` if the scenario compares it, and otherwise the first policy.
+    // Without `--policy`, use `holdfast` if the scenario compares it. Otherwise use the first policy.
     const policy =
       (given.lists.policy ?? []).length > 0 || !names.includes('holdfast') ? names[0]! : 'holdfast';
     const document = readDocument(source.text, source.file).data as Record<string, unknown>;

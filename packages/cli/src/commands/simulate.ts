@@ -50,7 +50,7 @@ export const simulate: Command = {
     if (given.flags.json) terminal.out(JSON.stringify({ ...comparison, broken: sentences }));
     else if (given.flags.csv) terminal.out(reportCsv(comparison).trimEnd());
     else terminal.out(fitReport(reportText(comparison), terminal.columns));
-    // Print the figures first, so that they are not lost if the file can not be written.
+    // The figures are printed before this, so they are not lost if the file cannot be written.
     if (out !== undefined) await writeText(out, reportHtml(comparison));
     if (out !== undefined && !given.flags.json && !given.flags.csv)
       terminal.out(`\nThe report is in ${out}.`);

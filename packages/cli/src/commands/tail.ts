@@ -11,7 +11,7 @@ import { oneLine } from '../text-width.ts';
 import { date } from '../times.ts';
 import { knownTopic } from '../topics.ts';
 
-/** The most events and acts that one look prints. The others are only counted. */
+/** Each look at the store prints at most this many events and acts. The others are only counted. */
 const newestMax = 50;
 
 export const tail: Command = {
@@ -42,7 +42,7 @@ export const tail: Command = {
 
 interface News {
   readonly type: 'parked' | 'act' | 'breaker' | 'consumer' | 'process' | 'more';
-  /** The time of the change by the store's clock, epoch ms. */
+  /** Epoch ms by the store's clock. */
   readonly at: number;
   readonly about: string;
   readonly says: string;
@@ -67,7 +67,7 @@ function print({ style, ...news }: News, given: Given, terminal: Terminal): void
   );
 }
 
-/** Finds changes in the store, by comparing its state with the state at the last look. */
+/** Finds changes by comparing the store with its state at the last look. */
 class Watch {
   readonly #engine: OpenStore;
   readonly #topics: readonly string[];
@@ -82,10 +82,7 @@ class Watch {
     this.#topics = topics;
   }
 
-  /**
-   * Returns what has changed since the last look, the oldest first. The first call returns nothing and only
-   * stores the state.
-   */
+  /** Returns what has changed since the last look, the oldest first. The first call returns nothing. */
   async look(): Promise<News[]> {
     const { now } = await this.#engine.controls.active();
     const news = [
@@ -106,7 +103,7 @@ class Watch {
     }
     const { items, cursor } = await triage.list(filter, { limit: newestMax });
     const fresh = items.filter((item) => !this.#parked.has(keyOf(item)));
-    // More events may be parked within the latest millisecond, so the next look reads that millisecond again.
+    // More events may be parked in the same millisecond, so the next look reads that millisecond again.
     this.#parkedSince = Math.max(from, ...items.map(({ parkedAt }) => parkedAt));
     this.#parked = new Set(items.filter(({ parkedAt }) => parkedAt >= this.#parkedSince).map(keyOf));
     const more = cursor === undefined || fresh.length < newestMax ? [] : [await this.#more(filter, now)];
@@ -163,8 +160,7 @@ class Watch {
     return [
       ...[...states.entries()]
         .filter(([name, { says, type }]) =>
-          // A new process is always reported. A new breaker is reported only if it is not closed, and a new
-          // consumer only if it is not running.
+          // A new process is always reported, a new breaker or consumer only if something is wrong.
           before.has(name) ? before.get(name)!.says !== says : type === 'process' || says !== wellOf(type),
         )
         .map(([, state]) => ({ at: now, ...state })),
@@ -211,9 +207,7 @@ class Watch {
   }
 }
 
-/**
- * Returns `running` for `idle` as well: a consumer changes between both with each event, and that is no news.
- */
+/** A consumer changes between `idle` and `running` with each event. That is no news. */
 function plainStatus(status: string): string {
   return status === 'idle' || status === 'running' ? 'running' : status;
 }

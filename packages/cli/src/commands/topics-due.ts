@@ -4,7 +4,7 @@ import { storeFlag, withStore } from '../store.ts';
 import { table } from '../table.ts';
 import { topicOperand } from '../topics.ts';
 
-/** The upper bounds of the intervals in which due events are counted, in ms from now. */
+/** Due events are counted in intervals. These are their upper bounds, in ms from now. */
 const dueBounds = [0, 1e3, 1e4, 6e4, 6e5, 36e5, 864e5];
 const barWidth = 30;
 

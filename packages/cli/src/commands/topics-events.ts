@@ -67,10 +67,7 @@ export const topicsUnblock: Command = {
     }),
 };
 
-/**
- * Reads all ids before it returns the first ones. The caller makes the events due, which changes the list
- * while it is read.
- */
+/** Reads all ids first. The caller makes the events due, and that changes the list. */
 async function* delayedIds(broker: Broker, topic: string): AsyncIterable<readonly string[]> {
   const all: (readonly string[])[] = [];
   for await (const ids of waitingIds(broker, topic, 'delayed')) all.push(ids);
@@ -85,7 +82,7 @@ function waitingIds(broker: Broker, topic: string, state?: 'delayed'): AsyncIter
   );
 }
 
-/** Returns the topic and the events that the user has given. The ids of events may be shortened. */
+/** The user may have shortened the ids of events. */
 async function chosen({ operands }: Given, broker: Broker): Promise<{ topic: string; ids: string[] }> {
   const [name, ...given] = operands;
   if (name === undefined || given.length === 0)

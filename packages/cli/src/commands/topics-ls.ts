@@ -36,7 +36,7 @@ export const topicsLs: Command = {
     }),
 };
 
-/** Formats a count that is good only if it is 0: other values are red. */
+/** Counts above 0 are red. */
 function worse(count: number): Cell {
   return count === 0 ? '0' : bad(String(count));
 }
