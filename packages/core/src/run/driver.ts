@@ -26,7 +26,6 @@ export function stepAt(work: Work, now: number): Step {
   return backingOff ? step : notifyWait(work, step);
 }
 
-/** Sets the alarm of the driver to `wakeAt`, the time of the next step of the work. */
 export function schedule(work: Work, driver: Driver): void {
   if (work.wakeAt < Infinity) work.plan.clock.set(driver, work.wakeAt);
 }

@@ -54,7 +54,6 @@ export function runnerOf(made: {
   };
 }
 
-/** Starts the first attempt in a policy without guards. */
 export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   plan.counters.operations++;
   plan.counters.attempts++;

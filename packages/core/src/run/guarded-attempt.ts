@@ -11,7 +11,7 @@ const unlimitedLeaseMs = 60_000;
 const sharesMax = 10;
 /**
  * The shortest time limit of an attempt, in ms. Without a minimum, equal shares of the remaining time would
- * become ever shorter, and attempts would never end.
+ * become ever shorter, and the time would never be used up.
  */
 const shareMinMs = 1;
 

@@ -323,7 +323,6 @@ export class Guards {
     return guarded.endsAt <= now;
   }
 
-  /** Whether a retry would be possible if this attempt timed out now. */
   private mayRetry(now: number, guarded: GuardedAttempt): boolean {
     const { plan, options, budget } = this.work;
     if (

@@ -118,7 +118,6 @@ export class Work implements History {
     return this.giveUp(now, 'cancelled', reason);
   }
 
-  /** Returns the step after an attempt has returned a value. */
   succeeded(now: number, attempt: Attempt, value: unknown): Step {
     if (isJudged(this.plan, this.options, value)) {
       return this.settled(now, attempt, { ok: true, value });
@@ -128,7 +127,6 @@ export class Work implements History {
     return this.finish(now, attempt, okay);
   }
 
-  /** Returns the step after an attempt has ended. */
   settled(now: number, attempt: Attempt, outcome: Outcome, judged: Judgement = this.judge(outcome)): Step {
     // The classifier was called just before this line, and may have cancelled the run.
     if (this.stop) {

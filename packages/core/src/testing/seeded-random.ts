@@ -23,7 +23,6 @@ export function seededRandom(...names: (string | number)[]): Random {
   return draw;
 }
 
-/** Returns a function that makes 32-bit numbers. Each number depends on the whole text. */
 function hash(text: string): () => number {
   let state = 1779033703 ^ text.length;
   for (let index = 0; index < text.length; index++) {
