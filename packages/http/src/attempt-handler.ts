@@ -31,7 +31,6 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare isInFlight: boolean;
   declare private state: 0 | 1 | 2 | 3;
   declare private message: string | undefined;
-  /** Counts the bytes of a response that is held back or discarded. */
   declare private ahead: ReadAhead | undefined;
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;

@@ -65,7 +65,6 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
    * it.
    */
   declare private machine: Work | undefined;
-  /** The first attempt, if it was started without the state machine. */
   declare private first: GuardedAttempt | undefined;
   declare private header: HoldfastHeader | undefined;
   declare private key: string | undefined;
