@@ -17,7 +17,6 @@ const syscalls: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'getaddrinfo',
 };
 
-/** The names and messages of errors of undici (Node's HTTP client), by error code. */
 const undici: Readonly<Record<string, readonly [name: string, message: string]>> = {
   UND_ERR_SOCKET: ['SocketError', 'other side closed'],
   UND_ERR_CONNECT_TIMEOUT: ['ConnectTimeoutError', 'Connect Timeout Error'],
