@@ -171,7 +171,6 @@ function joined(families: readonly Family[]): Family[] {
   return [...byName.values()].map(({ family, samples }) => ({ ...family, samples: [...samples.values()] }));
 }
 
-/** Resolves with the value of `promise`, or with `undefined` after `ms`. */
 function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timeout = new Timer(clock, () => resolve(undefined));

@@ -78,7 +78,6 @@ class OperationSpan {
   readonly #epochOffsetMs: number;
   /** When each pending attempt was sent, if a notice has reported it. */
   readonly #sentAt = new Map<number, number>();
-  /** The open spans of attempts, by the number of the attempt. */
   readonly #begun = new Map<number, Span>();
   #attempts: number;
   /**
