@@ -38,7 +38,6 @@ export interface SettlerSettings {
 type Deferred = [body: string, tries: string, replay: string];
 type Answer = 0 | 1 | Deferred;
 
-/** A settlement, and its position in the batch of the caller. */
 interface Item {
   readonly index: number;
   readonly settlement: Settlement<never>;
@@ -191,7 +190,6 @@ export function redisSettler(client: RedisClient, settings: SettlerSettings) {
 
 const blockArgs = ['block', 0, '', '', 0, ''];
 
-/** The fields of an envelope that a new event can have. */
 function definedOf(envelope: ReturnType<typeof envelopeOf>) {
   const { payload, type, key, tenant, headers, correlationId, idempotencyKey } = envelope;
   return {
