@@ -14,7 +14,6 @@ interface OpenChannel {
   readonly channel: ConfirmChannel;
   /** Ids of messages that reached no queue. The server returns such a message to us, and then confirms it. */
   readonly returned: Set<string>;
-  /** The error with which the server closed the channel. */
   error: unknown;
 }
 

@@ -5,7 +5,6 @@ import { RabbitmqError } from './rabbitmq-errors.ts';
 export interface SessionSettings {
   /** The servers of a cluster, tried one after the other. */
   readonly servers: readonly Options.Connect[];
-  /** Options of the socket, for example for TLS. */
   readonly socket: object;
   readonly clock: Clock;
   readonly random: Random;
