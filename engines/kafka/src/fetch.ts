@@ -12,7 +12,6 @@ export interface Fetched {
   readonly topic: string;
   readonly partition: number;
   readonly records: readonly RawRecord[];
-  /** The offset of the next fetch. */
   readonly nextPosition: number;
   /** The offset after the last committed record, at the time of the server's answer. */
   readonly end: number;
