@@ -13,7 +13,7 @@ export const actFlags: Readonly<Record<'why' | 'who', Flag>> = {
   who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
 };
 
-/** For acts that delete or stop nothing, the reason is optional. */
+/** Flags of acts that delete or stop nothing: the reason is optional. */
 export const harmlessActFlags: typeof actFlags = {
   ...actFlags,
   why: { value: 'text', says: `the reason; kept in the audit log; "${byHand}" unless given` },

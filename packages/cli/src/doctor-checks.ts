@@ -12,7 +12,6 @@ export interface DoctorCheck {
   /** `unsure`: this may be right, but a person has to decide. */
   readonly state: 'good' | 'bad' | 'unsure';
   readonly says: string;
-  /** What the user can do about the problem. */
   readonly fix?: string;
 }
 

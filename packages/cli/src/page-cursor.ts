@@ -11,7 +11,7 @@ export function pasteable(cursor: string): string {
   return /^\d+$/.test(cursor) ? cursor : Buffer.from(cursor).toString('base64url');
 }
 
-/** Reverses `pasteable`. */
+/** Converts a pasted cursor back to the form that the store uses. See `pasteable`. */
 export function cursorOf(given: Given): string | undefined {
   const text = textOf(given, 'cursor');
   if (text === undefined) return undefined;

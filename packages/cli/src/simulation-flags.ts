@@ -77,7 +77,7 @@ export async function policiesOf(
   return { names: chosen.length > 0 ? [...new Set(chosen)] : ['holdfast'], policies };
 }
 
-/** All policies that a run needs, each with the field of the scenario that names it. */
+/** The policies that a run needs, as pairs: a field of the scenario, and the policy that it names. */
 function namedIn({ clients, services, compare }: Scenario, named: readonly string[]): [string, string][] {
   const calls = Object.entries(services).flatMap(([name, { calls: its, routes }]) => [
     ...its.map(({ policy }): [string, string] => [`services.${name}.calls`, policy]),

@@ -98,7 +98,7 @@ export function printable(text: string): string {
   });
 }
 
-/** Only one row of the terminal can be overwritten. */
+/** Cuts a line to one row of the terminal, because only one row can be overwritten. */
 export function drawable(line: string, columns: number | undefined): string {
   const room = (columns || 80) - 1; // some terminals report no width, or 0
   return widthOf(line) <= room ? line : `${splitAt(line, Math.max(0, room - 1))[0]}…`;

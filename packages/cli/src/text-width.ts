@@ -37,8 +37,8 @@ export function oneLine(text: string, width: number): string {
 }
 
 /**
- * Breaks a text between words. Longer words are broken too, except with `keepWords`: users copy ids and
- * commands.
+ * Breaks a text between words. A word longer than a line is broken too, except with `keepWords`: users copy
+ * ids.
  */
 export function wrapped(text: string, width: number, keepWords = false): string[] {
   const lines: string[] = [];

@@ -8,7 +8,7 @@ const steps = [
   [1e3, 's'],
 ] as const;
 
-/** The time is rounded: 59 minutes and 59 seconds become `1h`. */
+/** Rounds the time that is left: 59 minutes and 59 seconds become `1h`. */
 export function spanLeft(ms: number): string {
   const [unitMs, unit] = steps.find(([each]) => ms >= 0.99 * each) ?? [1, 'ms'];
   return `${Math.round(Math.max(0, ms) / unitMs)}${unit}`;

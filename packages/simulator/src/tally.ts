@@ -7,7 +7,9 @@ export class CallerTally {
   /** `succeeded` and `failed` record a call at the time when it ended. */
   readonly succeeded = new Series();
   readonly failed = new Series();
-  /** `won` and `lost` record the same calls at the time when each call began. */
+  /**
+   * `won` and `lost` count the same calls as `succeeded` and `failed`, but at the time when each call began.
+   */
   readonly won = new Series();
   readonly lost = new Series();
   readonly attempts = new Series();

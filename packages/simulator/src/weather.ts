@@ -146,7 +146,6 @@ function weather(sky: Sky): WeatherCase {
 
 const asBare: WeatherBound = { metric: 'success', likeBare: true };
 
-/** Services that answer every call after the same time. */
 function constantLatency(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['1/s', 1000],
@@ -287,7 +286,6 @@ function smallCallers(share: number): WeatherCase[] {
   ];
 }
 
-/** Services that never answer some or all of the calls. */
 function lossesAndHangs(share: number): WeatherCase[] {
   const rates: [string, number][] = [
     ['1/s', 2000 * S],
@@ -331,7 +329,6 @@ function lossesAndHangs(share: number): WeatherCase[] {
   ];
 }
 
-/** Services that become slower or restart, and traffic that changes over a day. */
 function changes(share: number): WeatherCase[] {
   const hours = Array.from({ length: 24 }, (_, hour) => hour);
   return [

@@ -22,7 +22,6 @@ export const gatewayRequest: Command = {
   },
 };
 
-/** Prints a line about the request, then its events in words. */
 function tell(story: {
   method?: string;
   path?: string;

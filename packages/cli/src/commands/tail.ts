@@ -103,7 +103,7 @@ class Watch {
     }
     const { items, cursor } = await triage.list(filter, { limit: newestMax });
     const fresh = items.filter((item) => !this.#parked.has(keyOf(item)));
-    // More events may be parked in the same millisecond, so the next look reads that millisecond again.
+    // Another event may be parked in the same millisecond as the latest one. So the next look reads it again.
     this.#parkedSince = Math.max(from, ...items.map(({ parkedAt }) => parkedAt));
     this.#parked = new Set(items.filter(({ parkedAt }) => parkedAt >= this.#parkedSince).map(keyOf));
     const more = cursor === undefined || fresh.length < newestMax ? [] : [await this.#more(filter, now)];

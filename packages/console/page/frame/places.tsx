@@ -118,7 +118,9 @@ export function Icon({ place }: { readonly place: Place }) {
   );
 }
 
-/** The badge beside the name of a screen: how many things need attention there. On phones it has no word. */
+/**
+ * The badge beside the name of a screen: how many things need attention there. Phones show only the number.
+ */
 export function Badge({ path, isShort = false }: { readonly path: string; readonly isShort?: boolean }) {
   const badges = overview.value?.badges;
   if (!badges) return null;

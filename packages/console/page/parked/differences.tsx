@@ -5,7 +5,7 @@ import { Trouble } from '../parts/quiet.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { type FilterWords, statuses, withFilter } from './lot-url.ts';
 
-/** Shows the properties that these events share, and that other events of their topics do not have. */
+/** Shows what these events have in common, and other events of their topics do not have. */
 export function Differences({ filter, of }: { readonly filter: FilterWords; readonly of: string }) {
   const { url } = useLocation();
   const asked = useAnswer('GET /parked/differences', { query: filter });

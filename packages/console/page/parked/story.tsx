@@ -102,7 +102,6 @@ function RunLine({
   );
 }
 
-/** The history of an event: its attempts, and the acts of people. */
 export function StoryList({ event }: { readonly event: ShownEvent }) {
   return (
     <ol class="story">

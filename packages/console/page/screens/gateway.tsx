@@ -208,7 +208,7 @@ function InstanceRow({
   );
 }
 
-/** The user enters the id that a response of the gateway contained. */
+/** A form for the id of a request. The response of the gateway contained that id. */
 function Why() {
   return (
     <div class="sheet">

@@ -170,7 +170,7 @@ const edit = z
     payload: z.string().optional(),
     /** `base64` is for binary payloads. */
     encoding: z.enum(['utf8', 'base64']).default('utf8'),
-    /** True: a payload that was JSON may become a text that is not JSON. */
+    /** True: the new payload need not be JSON, although the old one was. */
     asText: z.boolean().default(false),
     headers: z.record(z.string(), z.string()).optional(),
     /** New values by path, such as `payload.lines.0.price`. */

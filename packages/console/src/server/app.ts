@@ -16,7 +16,7 @@ export interface AppSettings {
   readonly files: StaticFiles;
   /** The documentation, below the path `/help/`. */
   readonly help: StaticFiles;
-  /** Requests to other host names are refused. */
+  /** The allowed host names. Requests to other host names are refused. */
   readonly hosts: ReadonlySet<string>;
   readonly isSecure: boolean;
   readonly version: string;

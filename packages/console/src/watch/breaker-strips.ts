@@ -16,7 +16,7 @@ export interface BreakerChange {
 export class BreakerStrips {
   readonly #strips = new Map<string, Strip>();
 
-  /** Returns the change if the state is different from before. */
+  /** Stores the state. Returns the change if the state is different from before. */
   put(name: string, state: string, since: number, now: number): BreakerChange | undefined {
     const strip = this.#strips.get(name) ?? [];
     const last = strip.at(-1);

@@ -63,9 +63,9 @@ export interface ObserverSettings {
   onError(error: unknown): void;
 }
 
-/** Processes report every 2 s, so more snapshots would show nothing new. */
+/** The time between two snapshots. Processes report every 2 s, so more snapshots would show nothing new. */
 const everyMs = 2000;
-/** Without readers, these snapshots fill the charts that the next reader sees. */
+/** The time between two snapshots without readers. These snapshots fill the charts for the next reader. */
 const idleEveryMs = 10_000;
 const everyStatus: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 /** A request to the API counts as a reader for this long. */

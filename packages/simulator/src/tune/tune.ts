@@ -47,7 +47,7 @@ export interface Evidence {
 export interface TuneOptions {
   /** The goal that the policy must reach, as `parseGoal` returns it. Required. */
   readonly goal: Goal;
-  /** The policy from which the search starts. The search keeps some of its settings. Required. */
+  /** The policy from which the search starts. Settings outside of the search stay as they are. Required. */
   readonly base: PolicySpec;
   /** The scenarios in which each policy is tried. Required. */
   readonly storms: readonly Scenario[];
