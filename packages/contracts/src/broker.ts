@@ -35,9 +35,9 @@ export interface Broker<Tx = unknown> {
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Only with `ordering: 'key'`. Stores an event only if the store has its id, or an unsettled earlier event
-   * of its key (also one of `events`). Returns for each event whether the store has it now. Used when this
-   * engine keeps the retries of another broker, such as Kafka.
+   * Only with `ordering: 'key'`, if this engine keeps the retries of another broker such as Kafka. Stores an
+   * event only if the store has its id, or an unsettled earlier event of its key. Returns whether the store
+   * has the event now.
    */
   publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
 

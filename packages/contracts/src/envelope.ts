@@ -54,7 +54,7 @@ export interface Moved extends Partial<Omit<AttemptState, 'deaths'>> {
   /** False: later events of the same key do not wait for this event. */
   readonly holdsKey?: boolean;
   /**
-   * True: the event is parked in a triage, and is stored here only so that later events of its key wait. It
+   * True: the event is parked in a triage. It is stored here only so that later events of its key wait. It
    * must have a key.
    */
   readonly blocking?: boolean;

@@ -48,8 +48,7 @@ export interface Features {
   /** Broker: acknowledged and discarded events can be kept and read later (`history`). */
   readonly retention: Feature;
   /**
-   * Broker and ledger: a settlement and its marks (records of which handler has handled the event) are
-   * written in one transaction.
+   * Broker and ledger: a settlement and its marks (records of handled events) are written in one transaction.
    */
   readonly marksWithSettlement: Feature;
   /** Broker and ledger: `commit(tx)` runs in the transaction that settles the event. */

@@ -4,8 +4,8 @@ import { fnv1a } from 'holdfast';
 const framesMax = 6;
 
 /**
- * Removes the parts of a stack that differ between builds and machines: line numbers, absolute folders,
- * content hashes in file names and frames of the runtime.
+ * Removes the parts of a stack that differ between builds and machines. These are line numbers, absolute
+ * folders, content hashes in file names, and frames of the runtime.
  */
 export function normalizeStack(stack: string): string {
   return stack

@@ -210,7 +210,7 @@ function assertTerms(path: string, given: object, known: Readonly<Record<string,
   }
 }
 
-/** Throws for a filter that matches nearly all events, so that nobody replays everything by mistake. */
+/** Throws for a filter that matches nearly all events. It prevents a replay of everything by mistake. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))

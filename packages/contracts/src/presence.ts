@@ -3,8 +3,8 @@ import { TooLargeError } from './contract-errors.ts';
 import { assertName } from './for-engines.ts';
 
 /**
- * The running processes. Every 2 s, a process reports to the store what its policies and consumers do, so
- * that a console can show it.
+ * The running processes. Every 2 s, a process reports what its policies and consumers do. A console shows
+ * these reports.
  */
 export interface Presence {
   /**
@@ -40,9 +40,7 @@ export interface ProcessReport {
   readonly clockOffsetMs: number;
   /** The version of the stored controls that this process obeys; 0: it has read none yet. */
   readonly controlsVersion: number;
-  /**
-   * The ids of controls that this process cannot apply, for example because it has no policy with that name.
-   */
+  /** The ids of controls that this process cannot apply, for example because it lacks the policy. */
   readonly notObeyed: readonly string[];
   /** The states of the policies, as `policies()` of `holdfast` returns them. Long lists are cut. */
   readonly policies: readonly unknown[];

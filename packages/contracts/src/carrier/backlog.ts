@@ -1,7 +1,7 @@
 import type { CarriedEvent } from './carried-event.ts';
 import type { QueueName } from './carrier.ts';
 
-/** An event that the server has delivered to this process and that is not acknowledged. */
+/** An event that the server has delivered to this process. It is not acknowledged yet. */
 export interface Entry<Handle = unknown> {
   readonly handle: Handle;
   readonly messageId: string;

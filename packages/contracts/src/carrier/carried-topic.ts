@@ -207,8 +207,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Separates events that must move into the store (`held`) from events that can be leased (`free`). Later
-   * events of a held key go back to the backlog.
+   * Splits events: `held` must move into the store, `free` can be leased. Later events of a held key go back
+   * to the backlog.
    */
   #divide(
     taken: readonly Entry<Handle>[],

@@ -157,8 +157,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const message = newMessage(event, ids[place]!, topic, now, carrier);
       const isTried = event.past?.moved !== undefined;
       const waits = isTried || message.delayMs > 0;
-      // With key order, a delayed event also goes to the `hot` queue, so that it does not overtake earlier
-      // events of its key.
+      // With key order, a delayed event also goes to the `hot` queue: it must not overtake earlier events of
+      // its key.
       const keepsPlace = ordering === 'key' && event.key !== undefined && !isTried;
       if (store && waits && !keepsPlace) stored.push({ place, event: { ...event, id: ids[place]! } });
       else queued[waits && !keepsPlace ? 'retry' : 'hot'].push({ place, message });
@@ -174,8 +174,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       const places = ((await carrier.send(topic, queue, messages)) ?? []).map((index) => items[index]!.place);
       for (const place of ordering === 'key' ? await notInStore(places) : places) isDuplicate(place);
     };
-    // The server already has messages with these ids. But an event that is parked in the store and blocks its
-    // key is replaced, so the new event is no duplicate.
+    // The server already has messages with these ids. But the store may have a parked event that blocks its
+    // key: the new event replaces it, and is no duplicate.
     const notInStore = async (places: readonly number[]) => {
       const unkeyed = places.map((place) => ({ ...withoutKey(events[place]!), id: ids[place]! }));
       const taken = places.length > 0 ? await store!.broker.publishBehind(topic, unkeyed) : [];

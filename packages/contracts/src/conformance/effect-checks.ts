@@ -7,8 +7,8 @@ const check = checksOf(['broker', 'ledger']);
 const handler = 'view@1';
 
 /**
- * Checks that a settlement stores its marks (records of handled events) and the writes of `commit` together,
- * or not at all.
+ * Checks that a settlement stores its marks (records of handled events) and the writes of `commit`, or
+ * neither.
  */
 export const effectChecks: readonly Check[] = [
   check('writes marks with the settlement, or not at all', ['marksWithSettlement'], async (stage) => {
