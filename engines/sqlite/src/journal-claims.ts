@@ -16,13 +16,13 @@ interface DueRow {
 }
 
 /**
- * A claim reads this many more rows than it needs, because the limits of a key may make some of them wait.
+ * A claim reads this many more rows than it needs: some may have to wait for another assembly of their key.
  */
 const heldBackMax = 1000;
 
 /**
- * A lease is extended only when at most this share of its time is left. Heartbeats come at two thirds, so
- * each extends it.
+ * A lease is extended only when at most this share of its time is left. Heartbeats come when two thirds are
+ * left, so each one extends it.
  */
 const freshShare = 0.7;
 

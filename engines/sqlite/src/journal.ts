@@ -155,7 +155,7 @@ export function sqliteJournal(
     return { kind: 'took', revision: found.revision, ...(entry.transaction && { result }) };
   }
 
-  /** A savepoint: if the step throws, only its own writes are rolled back. */
+  /** Runs a step within a savepoint: if the step throws, only its own writes are rolled back. */
   function runTransaction(
     run: (tx: DatabaseSync) => Payload | undefined | Promise<Payload | undefined>,
   ): { readonly result: Payload | undefined } | { readonly error: unknown } {
@@ -216,8 +216,8 @@ export function sqliteJournal(
   }
 
   /**
-   * Lets an assembly wait for `dueInMs`, or for a change. If a change arrived after `revision` was read, it
-   * is due at once.
+   * Lets an assembly wait for `dueInMs`, or for a change. If a change arrived after `revision` was read, the
+   * assembly is due at once.
    */
   function lieDown(
     found: Found,

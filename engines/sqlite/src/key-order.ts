@@ -5,8 +5,8 @@ import type { SettlementBatch, TouchedKeys } from './settlement-batch.ts';
 import type { Store } from './store.ts';
 
 /**
- * Keeps events of one key in order. Only the earliest event of a key is in the ready queue; after it, the
- * next one enters.
+ * Keeps events of one key in order. Only the earliest event of a key is in the ready queue; when it is
+ * settled, the next one enters.
  */
 export class KeyOrder {
   readonly #bells: Doorbells;
@@ -49,9 +49,7 @@ export class KeyOrder {
     if (Number(changes) > 0) this.#bells.ringAfterCommit(topic.name);
   }
 
-  /**
-   * Marks later events of the key that are still leased (`lease_id`), so that no worker leases them again.
-   */
+  /** Marks later events of the key as still leased (`lease_id`), so that no worker leases them again. */
   #holdFollowers(leaseId: number, { topic, seqs }: TouchedKeys, batch: SettlementBatch): void {
     const { seqs: leased } = batch.lease(leaseId)!;
     if (leased.length === 0) return;

@@ -42,7 +42,7 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // New events have no attempts, so fewer columns are read.
+  // First tries have no attempts yet, so fewer columns are read for them.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
   // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and none may overtake it.
   const followers = store.prepareRows(`
@@ -200,7 +200,8 @@ export function leases(
     const retried = new Set(again);
     const heads = inOrder(first, again);
     const isRun = topic.ordering === 'key' && runMax > 1;
-    // These columns show whether later events of the key must wait for a retry.
+    // A retried event may have lost its order key (`holdsKey: false`), so read its key from the trial
+    // columns.
     const past = isRun ? trialsOf(heads) : untried;
     const chosen: EventRow[] = [];
     let hasFollowers = false;
@@ -283,8 +284,8 @@ export function leases(
   }
 
   /**
-   * Ends expired leases and controls, and makes events due whose wall-clock time has come: a limited number,
-   * so that the transaction is short.
+   * Ends expired leases and controls, and makes events due whose wall-clock time has come. It does a limited
+   * number, so that the transaction is short.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);
@@ -361,7 +362,7 @@ export function leases(
 
 export type Leases = ReturnType<typeof leases>;
 
-/** Returns bytes, or characters if the payload is a text. */
+/** Returns the size of the payload in bytes, or in characters if it is a text. */
 function sizeOf(row: EventRow): number {
   return row[at.payload].length;
 }

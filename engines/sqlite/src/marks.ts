@@ -17,7 +17,7 @@ const dash = 0x2d;
  */
 export class Marks {
   readonly #keepMs: number;
-  /** By name. A rollback clears this cache, because it may have removed a handler. */
+  /** The ids of handlers, by name. A rollback clears this cache, because it may have removed a handler. */
   readonly #handlers = new Map<string, number>();
   /**
    * When each bucket expires (epoch ms by the store's clock), by handler and first digits of the event ids.

@@ -10,7 +10,7 @@ import type { Store } from './store.ts';
 
 type Row = Record<string, unknown>;
 
-/** Parked events that are counted together. */
+/** Parked events with the same three values are counted together. */
 export type CountedKind = readonly [status: string, fingerprint: string, topic: string];
 
 /**

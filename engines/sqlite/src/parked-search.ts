@@ -201,7 +201,7 @@ export class ParkedSearch {
     return rows.length < 2 ? undefined : [Number(rows[0]!.parked_at), String(rows[0]!.id)];
   }
 
-  /** Returns the smallest ranges that contain all events that match the filter. */
+  /** Returns the smallest ranges that contain all matching events. */
   #rangesOf(filter: ParkedFilter): Range[] {
     const { status = 'parked', ids, operation, replayedBy, topic, fingerprint } = filter;
     const statuses = [...new Set(valuesOf(status))];

@@ -91,8 +91,8 @@ export class Publisher {
   }
 
   /**
-   * Stores an event only if its id is stored, or its key has unsettled events (also earlier ones of
-   * `events`). Returns true for each event that the store now has.
+   * Stores an event only if its id is already stored, or its key has unsettled events. Returns true for each
+   * event that the store now has.
    */
   publishBehind(name: string, events: readonly NewEvent[], time: Time): boolean[] {
     const row = this.#topic.get(name);

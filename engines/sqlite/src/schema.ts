@@ -394,7 +394,7 @@ export function migrate(database: DatabaseSync, steps: readonly string[] = schem
   }
 }
 
-/** `undefined`: the file has no tables of this package. */
+/** Returns the version of the schema; `undefined`: the file has no tables of this package. */
 export function versionOf(database: DatabaseSync): number | undefined {
   const table = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema'`).get();
   const row = table && database.prepare('SELECT version FROM holdfast_schema').get();

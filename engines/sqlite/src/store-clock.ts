@@ -24,7 +24,10 @@ interface Anchor {
   readonly behindMs: number;
 }
 
-/** An anchor in memory is valid for this many ms: processes replace the stored one only when it is older. */
+/**
+ * An anchor (a stored reading of the clocks) is used for this many ms. Processes replace it only when it is
+ * older.
+ */
 const renewMs = 1000;
 
 /**
