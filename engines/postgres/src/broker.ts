@@ -112,7 +112,7 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       const { values, moved } = publication;
       const [text, given] = moved ? [publishMovedText, [...values, moved]] : [publishText, values];
       const rows = await database.rowsWithin(tx, text, given).catch((error) => {
-        // Without an answer, the caller gets the original error of the driver.
+        // If the connection does not answer, the caller gets the driver's own error.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
       // PostgreSQL sends the notification when the transaction commits.

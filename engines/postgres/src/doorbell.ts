@@ -66,7 +66,7 @@ export class Doorbell {
   }
 
   /**
-   * Notifies other processes. With a consumer here it waits for `apartMs`, because that consumer probably
+   * Notifies other processes. If this process has a consumer, it waits for `apartMs`: that consumer probably
    * takes the event first.
    */
   notify(topic: string): void {
@@ -120,7 +120,7 @@ export class Doorbell {
       listener.onEnd(() => this.#lost());
       await listener.listen(this.#channel);
       this.#waitMs = retryMs.first;
-      // Notifications may have been missed without a connection.
+      // Notifications may have been missed while there was no connection.
       for (const topic of this.#rings.keys()) this.ring(topic);
     } catch {
       // The server is down. Other calls report that, and consumers poll.

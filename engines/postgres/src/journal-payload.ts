@@ -1,8 +1,8 @@
 import type { Payload } from '@holdfast/contracts';
 
 /**
- * The first byte of a payload in the bytes column: 0 for bytes, 1 for a text with NUL, which a text column
- * refuses.
+ * The first byte of a payload in the bytes column: 0 for bytes, 1 for a text with NUL. (A text column refuses
+ * NUL.)
  */
 const BYTES = 0;
 const TEXT = 1;

@@ -41,8 +41,8 @@ const startText = `WITH live AS MATERIALIZED (
 type Entry = JournalEntry<PostgresTransaction>;
 
 /**
- * Writes one entry with one plain statement, in half the time of a batch: a leased start, a step, or the last
- * step with the end. `undefined`: write the entry as a batch.
+ * Writes one entry with one plain statement, in half the time of a batch. This works for a leased start, a
+ * step, or the last step with the end. `undefined`: write the entry as a batch.
  */
 export async function recordSingle(
   database: Database,

@@ -6,8 +6,8 @@ const stateText = `SELECT a.id, concat_ws(' ', a.state, a.revision, a.ended_at, 
   LATERAL (SELECT count(*) AS steps, sum(step_order * 16 + state + attempts) AS latest FROM {schema}.assembly_step s WHERE s.seq = a.seq) AS s`;
 
 /**
- * How often, in ms, to poll for changes by other processes: `first` after a change, up to `most` while
- * nothing changes.
+ * The ms between two polls for changes by other processes: `first` after a change, up to `most` while nothing
+ * changes.
  */
 const askMs = { first: 100, most: 1000 };
 const idsMax = 1000;

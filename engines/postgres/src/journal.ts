@@ -83,8 +83,8 @@ const workersBell = '\u0001assemblies';
 const unansweredMs = 60_000;
 const tokensMax = 2 ** 52;
 /**
- * No other worker can take over the assembly during a step's transaction. So PostgreSQL ends one that is idle
- * for 10 s.
+ * While a step's transaction is open, no other worker can take over the assembly. So PostgreSQL ends the
+ * transaction when it is idle for 10 s.
  */
 const idleText = `SELECT set_config('idle_in_transaction_session_timeout', '10000', true)`;
 const heldText = 'SELECT 1 FROM {schema}.assembly_lease WHERE seq = $1 AND token = $2 AND worker = $3';
@@ -355,7 +355,7 @@ export function postgresJournal({
     async startWithin(tx, starts) {
       for (const each of starts) assertNewAssembly(each, limits);
       return startWithin(tx, starts).catch((error) => {
-        // Without an answer, the caller gets the original error of the driver.
+        // If the connection does not answer, the caller gets the driver's own error.
         throw isUnanswered(error) ? error : toPostgresError(error);
       });
     },

@@ -70,7 +70,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
   ): Promise<SettlementResult[]> {
     if (completions.length === 0) return [];
     const completed = tokensOf(await database.rows(completeText, [...completionColumns(completions), false]));
-    // Only the first completion of a repeated key succeeds.
+    // If the batch has a key twice, only its first completion succeeds.
     return completions.map(({ hold }) => (completed.delete(tokenOf(hold)) ? TOOK : LEASE_LOST));
   }
 
@@ -103,7 +103,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
 
     async release(holds) {
       const released = tokensOf(await database.rows(releaseText, holdColumns(holds)));
-      // Only the first result of a repeated key is true.
+      // If the batch has a key twice, only its first result is true.
       return holds.map((hold) => released.delete(tokenOf(hold)));
     },
 
@@ -120,7 +120,7 @@ export function postgresLedger(database: Database): Ledger<PostgresTransaction> 
     async mark(marks) {
       const rows = await database.rows(markText, markColumns(marks));
       const fresh = new Set(rows.map(([handler, id]) => `${handler}\0${id}`));
-      // Only the first of equal marks is new.
+      // If the batch has a mark twice, only the first one is new.
       return marks.map(({ handler, eventId }) => fresh.delete(`${handler}\0${eventId}`));
     },
 

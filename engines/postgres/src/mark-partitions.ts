@@ -13,8 +13,8 @@ const tablesText = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid
   WHERE i.inhparent = '{schema}.mark'::regclass AND c.relname <> 'mark_other'`;
 
 /**
- * Creates partitions of the table `mark` (which handler has handled which event). Dropping an old partition
- * needs no vacuum.
+ * Creates partitions of the table `mark` (records of handled events). Dropping an old partition needs no
+ * vacuum.
  */
 export async function createMarkPartitions(database: Database, schema: string): Promise<void> {
   const [[now]] = (await database.rows(nowText)) as [[number]];

@@ -229,7 +229,7 @@ async function change(
   }
 }
 
-/** An event that another operation changed later stays unchanged. */
+/** Undoes the operation `of`. An event that another operation changed later stays unchanged. */
 async function undo(
   database: Database,
   tx: PostgresTransaction,

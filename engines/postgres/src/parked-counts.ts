@@ -19,10 +19,10 @@ const foldMax = 10_000;
 const roundsMax = 100;
 /** Vacuum the table after this many rows of changes were deleted. */
 const deadMax = 1000;
-/** A query first adds up the changes, but at most once in this many ms. */
+/** A query first adds the latest changes to the stored counts, but at most once in this many ms. */
 const foldEveryMs = 1000;
 
-/** Counts parked events by stored counts, so a query does not depend on the number of events. */
+/** Answers from stored counts, so the time of a query does not depend on the number of parked events. */
 export class ParkedCounts {
   readonly #database: Database;
   #foldedAt = -Infinity;

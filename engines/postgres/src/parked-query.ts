@@ -118,7 +118,7 @@ function addOpposites(query: ParkedQuery, not: ParkedProperties): void {
     AS w(name, value) WHERE {schema}.header_of(extras, w.name) = w.value)`);
 }
 
-/** Returns header names and values as two columns, so that the text does not depend on their number. */
+/** Returns header names and values as two lists, so that the SQL text does not depend on their number. */
 function headerPairs({ headers = {} }: ParkedProperties): [names: string[], values: string[]] {
   const pairs = Object.entries(headers).flatMap(([name, wanted]) =>
     valuesOf(wanted).map((value) => [toHeaderText(name), toHeaderText(value)] as const),

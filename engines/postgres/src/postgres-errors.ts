@@ -72,7 +72,7 @@ export function isCollision(error: unknown): boolean {
 function isUnavailable(code: string, message: string): boolean {
   // 08: connection errors. 57P01 to 57P03: the server stops or starts. 25006: the server is now a read-only standby.
   if (/^(08|57P0[1-3]|25006)/.test(code) || systemCodes.has(code)) return true;
-  // A server whose write-ahead log is full stops. It is unknown whether the commit succeeded.
+  // The server stops when the disk of its write-ahead log is full. Whether the commit succeeded is unknown.
   if (code === diskFull && message.includes('pg_wal')) return true;
   // These driver errors have no code.
   return (

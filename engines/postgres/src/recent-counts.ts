@@ -5,7 +5,7 @@ import type { Clock } from 'holdfast';
 const slowMs = 50;
 /** A slow result is used again for this many times the duration of the count. */
 const usedFor = 20;
-/** Smaller topics are always counted again: if that is slow, the machine is busy. */
+/** Topics with fewer events are always counted again: if that is slow, the machine is busy. */
 const eventsMin = 10_000;
 
 /** Remembers the counts of large topics, so that they are not counted too often. */

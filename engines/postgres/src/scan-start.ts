@@ -1,14 +1,14 @@
 import type { Clock } from 'holdfast';
 
 /**
- * How many ms a remembered due time is used. A new event with an earlier due time is leased late by at most
- * this.
+ * How many ms a remembered due time is used. A new event with an earlier due time is leased at most this much
+ * late.
  */
 const validMs = 50;
 
 /**
- * Remembers a due time for each topic, where the next lease starts to read. So it skips deleted rows before
- * it.
+ * Remembers for each topic the due time at which the next lease starts to read. So the lease skips deleted
+ * rows.
  */
 export class ScanStart {
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class ScanStart {
   /** `dueAt` is the due time of the first leased event; `null`: the lease did not find enough events. */
   record(topic: string, scanStart: number, dueAt: number | null): void {
     if (dueAt === null) this.#starts.delete(topic);
-    // Only a lease that read from the beginning knows that no event is due before `dueAt`.
+    // Only a lease from the beginning of the queue has seen that no event is due before `dueAt`.
     else if (scanStart === 0) this.#starts.set(topic, { dueAt, until: this.#clock.now() + validMs });
     else this.#moveOn(topic, dueAt);
   }

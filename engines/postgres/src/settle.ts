@@ -87,7 +87,7 @@ async function settlePlain(
   wake(topic, row![1] === true);
 }
 
-/** A reroute to an unknown topic gets `TOPIC_UNKNOWN`, and its event stays leased. */
+/** Leaves out reroutes to an unknown topic: their result is `TOPIC_UNKNOWN`, and their events stay leased. */
 async function withKnownTarget(
   database: Database,
   topic: string,
@@ -175,7 +175,7 @@ async function settleWithCommit(
   wake(topic, row[1] === true);
 }
 
-/** Stores which handler has handled which event, and returns the new entries. */
+/** Stores a mark for each handler and event, and returns the new ones. */
 async function markAll(
   database: Database,
   tx: PostgresTransaction,

@@ -222,9 +222,7 @@ export function postgresTriage(parts: TriageParts): Triage {
   };
 }
 
-/**
- * Returns the position of the last event that a search may read; `undefined`: there are at most `lookMax`.
- */
+/** Returns the position of the last event that a search may read; `undefined`: it may read all. */
 async function lastToLookAt(
   database: Database,
   filter: ParkedFilter,

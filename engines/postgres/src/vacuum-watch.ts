@@ -20,8 +20,8 @@ const heldText = `SELECT pid, who, for_ms FROM (
   ) AS holders WHERE for_ms >= $1 ORDER BY for_ms DESC LIMIT 1`;
 
 /**
- * Warns once of each transaction older than `longMs`. An open transaction stops vacuum, and the queue becomes
- * slow.
+ * Returns a function that warns once of each transaction older than `longMs`. An open transaction stops
+ * vacuum, and the queue becomes slow.
  */
 export function vacuumWatch(
   database: Database,

@@ -1,6 +1,6 @@
 /**
- * Returns a header of an event. PostgreSQL refuses to read JSON with some escapes, so they are replaced by
- * U+E000 and U+E001, as in `header-text.ts`.
+ * A function that returns a header of an event. PostgreSQL refuses to read some escapes in JSON, so U+E000
+ * and U+E001 replace them, as in `header-text.ts`.
  */
 export const headers = `
 CREATE FUNCTION header_of(extras text, name text) RETURNS text LANGUAGE sql IMMUTABLE AS $$

@@ -6,8 +6,8 @@ const publicationTypes = `topic_name text, ids text[], bodies text[], all_bytes 
 
 /**
  * Functions for events that move here from another engine. `moved` is JSON: `[attempts, snoozes,
- * next_delay_ms, last_error, story, blocking, key]`. If no event must wait for it, an event is published
- * without its key, which is set later.
+ * next_delay_ms, last_error, story, blocking, key]`. An event for which no later event waits is published
+ * without its key; the key is set afterwards.
  */
 export const moving = `
 CREATE FUNCTION publish_moved(${publicationTypes}, moved json[], OUT duplicates int[], OUT asleep boolean)
