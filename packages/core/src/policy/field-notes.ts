@@ -18,7 +18,7 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   retryOn:
     "Which failures are retried in addition to those of the packs `network` and `http`. Give names of packs, packs, or functions. A function gets an outcome, not an error: `(outcome) => !outcome.ok && outcome.error instanceof PaymentBusy ? 'transient' : undefined`.",
   retryOnly:
-    'Like `retryOn`, but replaces the packs `network` and `http`: only these failures, and errors marked with `transient` or `retryAfter`, are retried.',
+    'Like `retryOn`, but instead of the packs `network` and `http`. Only these failures, and errors marked with `transient` or `retryAfter`, are retried.',
   neverOn:
     'Error classes of your application, such as `OutOfStock`, that are never retried, whatever the packs say. Not `TypeError`: `fetch` throws it for failures of the network.',
   respectServer: 'Whether to follow a server that says when to try again, for example with Retry-After.',
@@ -30,7 +30,7 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'budget.ratio':
     'How many tokens each success adds to the budget. Each retry that fails takes one token. So 0.1 allows one failed retry for ten successes.',
   'budget.window':
-    'The budget holds at most `ratio` × the calls of this time as tokens. It can always hold one token, and more while retries succeed.',
+    'The budget holds at most `ratio` tokens for each call in this time, and always at least one token. Successful retries raise this minimum.',
   breaker:
     'Stops calling a target that is failing, and sends a few trial calls (probes) until the target succeeds again.',
   'breaker.window':
@@ -48,7 +48,7 @@ export const fieldNotes: Readonly<Record<string, string>> = {
   'breaker.openFor':
     'The shortest and the longest time that the breaker stays open. It stays open longer the longer the target has been failing. Jitter shortens the time by at most half.',
   'breaker.probes':
-    'While half-open: the most trial calls (probes) in flight, and how many must succeed in a row to close the breaker.',
+    'While half-open: the most trial calls (probes) in flight. The same number must succeed in a row to close the breaker.',
   'breaker.whenOpen':
     'What a call does while the breaker is open. `stop`: it is refused immediately. `wait`: it waits until the breaker admits calls again, if patience allows. With unlimited attempts, `wait` is the default.',
   bulkhead: 'Limits the attempts in flight at a target.',
@@ -70,7 +70,7 @@ export const fieldNotes: Readonly<Record<string, string>> = {
     'Sends the hedge when the first attempt has taken longer than this percentile (0 to 1) of all attempts.',
   'hedge.after': 'Sends the hedge when the first attempt has taken this long.',
   choice:
-    'Chooses one of the `targets` of a run for each attempt, and avoids a target for a while if it fails more than the others.',
+    'Chooses one of the `targets` of a run for each attempt. A target that fails more than the others is avoided for a while.',
   'choice.consecutive':
     'After this many failures in a row, a target is ejected (not chosen), unless most other targets fail too.',
   'choice.ejectFor': 'How long the first ejection lasts, and how long an ejection can last at most.',
