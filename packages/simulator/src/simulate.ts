@@ -27,8 +27,8 @@ export interface SimulationOptions extends AnyRunOptions {
   /** The seed of all random numbers. Default: the first seed of the scenario. */
   readonly seed?: number | undefined;
   /**
-   * The run fails when more calls than this wait in one queue. It limits memory: a waiting call takes about 1
-   * KB. Default: `2000000`.
+   * The run fails when more calls than this wait in one queue. This limits memory: a waiting call takes about
+   * 1 KB. Default: `2000000`.
    */
   readonly waitingMax?: number | undefined;
 }
