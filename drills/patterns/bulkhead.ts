@@ -18,9 +18,9 @@ policies: { customer: { attempts: 1, attemptTimeout: none, budget: false, breake
 `;
 
 const TEXT = `
-*A shop with 50 workers shows baskets and reviews, 400 a second of each. From 30 s to 60 s a review takes 300 ms longer, which no breaker calls a failure. Without a bulkhead
-{badBaskets} % of the baskets are shown in this time, and {badReviews} % of the reviews. With 20 reviews in flight at most {goodBaskets} % of the baskets are shown,
-and {goodReviews} % of the reviews.*`;
+*A shop with 50 workers shows 400 baskets and 400 reviews a second. From 30 s to 60 s, each review takes 300 ms longer. A breaker does not count this as a failure.
+Without a bulkhead, {badBaskets} % of the baskets and {badReviews} % of the reviews are shown in this time. With a bulkhead of 20 reviews in flight, {goodBaskets} %
+of the baskets and {goodReviews} % of the reviews are shown.*`;
 
 export function bulkhead(): PatternRun {
   const [bad, good] = [runOf(scenario, unbounded.spec), runOf(scenario, bounded.spec)];

@@ -14,9 +14,10 @@ measure: { from: 10s }
 `;
 
 const TEXT = `
-*280 calls a second at a service that can do 300, and a stall of 10 s. Both policies have a budget and a timeout of 1 s. Without the breaker {badStall} attempts are sent during
-the stall; they wait in the queue, the service does {badZombies} calls for callers who have given up, and is back to normal after {badRecovery} s. With the breaker {goodStall} attempts are
-sent, {goodZombies} are done for nobody, and it is back after {goodRecovery} s.*`;
+*A service that can serve 300 calls a second gets 280 calls a second, and stands still for 10 s. Both policies have a budget and a timeout of 1 s. Without the
+breaker, {badStall} attempts are sent while the service stands still, and wait in its queue. Later the service works on {badZombies} attempts whose callers have
+given up. It is back to normal after {badRecovery} s. With the breaker, {goodStall} attempts are sent. The service works on {goodZombies} attempts whose callers have
+given up, and is back to normal after {goodRecovery} s.*`;
 
 export function circuitBreaker(): PatternRun {
   const [bad, good] = [runOf(scenario, stubborn.spec), runOf(scenario, stock.spec)];

@@ -36,9 +36,10 @@ export const forEver: PolicySpec = {
 const sixAttempts: PolicySpec = { ...byHand, attempts: 6, backoff: { base: '500ms', cap: '1m' } };
 
 const TEXT = `
-*100 messages a second for eight workers, each of 40 ms; one in a hundred can never be handled. Tried for ever by the worker that has it, eight such messages take all workers: after two minutes
-{badWaiting} messages wait, and {badDone} a second are handled in the last minute. With six attempts from the store, and then parked, {goodWaiting} wait, {goodDone} a second are handled, {goodParked} are parked, and
-{goodLost} of them could have been handled.*`;
+*Eight workers get 100 messages a second, and each message takes 40 ms. One message in a hundred can never be handled. In the anti-pattern, a worker tries such a
+message for ever, so eight such messages occupy all workers. After two minutes {badWaiting} messages wait, and {badDone} messages a second are handled in the last
+minute. With Holdfast, a message gets six attempts and is then parked. After two minutes {goodWaiting} messages wait, and {goodDone} a second are handled.
+{goodParked} messages are parked, and {goodLost} of the parked messages could have been handled.*`;
 
 export function deadLetter(): PatternRun {
   const [bad, good] = [runOf(onTheSpot, forEver), runOf(fromTheStore, sixAttempts)];

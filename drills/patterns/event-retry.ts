@@ -10,9 +10,10 @@ const EVENTS = 200;
 const outages = [0, 15, 30, 45, 60, 120, 300, 600];
 
 const TEXT = `
-*One order a second, 200 in all, and a payment service that is down from the start. Six attempts without a breaker: an outage of 15 s parks {badQuarter} events, one of 1 minute {badMinute} and one of 10 minutes
-{badTen}. With the breaker of a policy alone {plainTen} are parked in 10 minutes, but handlers run {plainRuns} times only to be refused or to fail. With \`dependsOn\` {goodTen} are parked, handlers run {goodRuns} times, and all 200
-events are handled after the outage.*`;
+*One order a second is published, 200 orders in all. The payment service is down from the start. With six attempts and no breaker, an outage of 15 s parks
+{badQuarter} events. An outage of 1 minute parks {badMinute} events, and an outage of 10 minutes parks {badTen} events. With a breaker but without \`dependsOn\`, an
+outage of 10 minutes parks {plainTen} events. But handlers run {plainRuns} times and then fail or are refused. With \`dependsOn\`, {goodTen} events are parked,
+handlers run {goodRuns} times in vain, and all 200 events are handled after the outage.*`;
 
 interface Outage {
   readonly seconds: number;

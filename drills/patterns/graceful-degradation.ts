@@ -18,8 +18,10 @@ policies: { reader: { attempts: 1, patience: 3s, attemptTimeout: none, budget: f
 `);
 
 const TEXT = `
-*100 pages a second with suggestions, which nobody answers from 30 s to 60 s. Readers leave after 3 s. If the page needs its suggestions {badShare} % of the pages are shown in this time, and {badAfter} % after it,
-because all workers still wait for answers that never come. With a fallback {goodShare} % are shown, after {goodP50} ms in the median and {goodP99} ms at p99, and {goodWithout} pages have no suggestions.*`;
+*A service shows 100 pages a second with suggestions. From 30 s to 60 s, nobody answers the calls for suggestions. Readers leave after 3 s. If a page cannot be shown
+without suggestions, {badShare} % of the pages are shown in this time. After it, {badAfter} % are shown, because all workers still wait for answers that never come.
+With a fallback, {goodShare} % of the pages are shown in this time. Half of them are shown within {goodP50} ms, and 99 % within {goodP99} ms. {goodWithout} pages
+have no suggestions.*`;
 
 export async function gracefulDegradation(): Promise<PatternRun> {
   const [bad, good] = [await run(byHand), await run(suggestions.spec)];

@@ -12,8 +12,10 @@ const ORDERS = 1000;
 const losses = [0, 0.02, 0.05, 0.1, 0.15, 0.2];
 
 const TEXT = `
-*1,000 orders, one every 100 ms, and a network that loses one response in ten after the server has charged the card. Sent again without a key, {badTwice} cards are charged more than once. Sent once, none is, but {onceUnknown} customers
-do not know whether they have paid. With one key for all attempts {goodTwice} cards are charged twice, and {goodUnknown} customers do not know.*`;
+*There are 1,000 orders, one every 100 ms. The network loses one response in ten after the server has charged the card. If the client sends requests again without a
+key, {badTwice} cards are charged more than once. If the client sends each request only once, no card is charged twice, but {onceUnknown} customers do not know
+whether they have paid. If all attempts of an order have the same key, {goodTwice} cards are charged twice, and {goodUnknown} customers do not know whether they have
+paid.*`;
 
 type Pay = (send: typeof fetch, order: string) => Promise<Response>;
 

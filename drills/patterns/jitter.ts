@@ -23,10 +23,10 @@ export const inStep: PolicySpec = {
 };
 
 const TEXT = `
-*5,000 sessions lose their connection at 2 s, and the gateway, which can do 50 in 100 ms, is back at 20 s. Without jitter all {badPeak} come in the
-same 100 ms, {badZombies} are connected after they have given up, and the last one is back at {badFinish} s. With full jitter at most {goodPeak} come in 100 ms,
-{goodZombies} are connected for nothing, and the last one is back at {goodFinish} s. It takes {goodAttempts} attempts instead of {badAttempts}: most of them are refused
-during the outage.*`;
+*5,000 sessions lose their connection at 2 s. The gateway is down until 20 s, and then accepts 50 sessions in 100 ms. Without jitter, all {badPeak} sessions try to
+connect in the same 100 ms. The gateway connects {badZombies} sessions that have already given up, and the last session is back at {badFinish} s. With full jitter,
+at most {goodPeak} sessions try to connect in 100 ms. The gateway connects {goodZombies} sessions that have already given up, and the last session is back at
+{goodFinish} s. With full jitter {goodAttempts} attempts are made, and without jitter {badAttempts}. Most attempts are refused during the outage.*`;
 
 const stepMs = 100;
 

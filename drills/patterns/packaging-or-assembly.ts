@@ -30,8 +30,11 @@ const ORDERS = 200;
 const failing = [0, 0.1, 0.2, 0.3, 0.4];
 
 const TEXT = `
-*Left: three attempts in each of four services are {badCalls} calls of the last one for one of the user, and {goodCalls} if only the first service retries (no budget and no breaker in both). Right: 200 orders of three steps, each of which
-fails three times in ten. If the whole function runs again, the card is charged {badCharges} times for {badDone} orders that were placed. As an assembly it is charged {goodCharges} times; {goodDone} orders are placed, and {goodParked} is parked at the step whose sixth attempt failed.*`;
+*Left: a request passes through four services. If each service makes three attempts, the last service gets {badCalls} calls for one request of the user. If only the
+first service retries, the last service gets {goodCalls} calls. There is no budget and no breaker. Right: 200 orders have three steps each, and each attempt of a
+step fails three times in ten. If the whole function runs again after a failure, the card is charged {badCharges} times for {badDone} placed orders. As an assembly,
+the card is charged {goodCharges} times, and {goodDone} orders are placed. The number of orders that are parked because six attempts of a step failed is
+{goodParked}.*`;
 
 interface Placed {
   readonly share: number;

@@ -1,19 +1,19 @@
 import type { PatternRun } from './pattern-run.ts';
 
 const TABLE = `
-| you have | pattern | what the opposite does | Holdfast |
+| you have | pattern | result with the anti-pattern | result with Holdfast |
 |---|---|---|---|
-| calls that fail for a moment | [retry with backoff](retry-with-backoff.md) | {retryBad} answers a second long after a stall | {retryGood}, back after {retryRecovery} s |
-| clients that fail together | [jitter](jitter.md) | {jitterBad} attempts in 100 ms | {jitterGood} |
-| calls that hang | [timeouts and deadlines](timeouts-and-deadlines.md) | {timeoutBad} calls that wait | {timeoutGood} |
-| a service that is down | [circuit breaker](circuit-breaker.md) | normal again after {breakerBad} s | {breakerGood} s |
-| a dependency that is slow | [bulkhead](bulkhead.md) | shows {bulkheadBad} % of the pages that do not need it | {bulkheadGood} % |
-| a quota | [rate limiting](rate-limiting.md) | {rateBad} calls for each that succeeds | {rateGood} |
-| effects that must happen once | [idempotent API](idempotent-api.md) | charges {idempotentBad} of 1,000 cards twice | {idempotentGood} |
-| events during an outage | [event retry](event-retry.md) | parks {eventBad} of 200 events | {eventGood} |
-| events that can never be handled | [dead letter](dead-letter.md) | {deadBad} messages that wait | {deadGood} |
-| parts that a page can do without | [graceful degradation](graceful-degradation.md) | shows {degradeBad} % of the pages | {degradeGood} % |
-| several services, or several steps | [packaging or assembly](packaging-or-assembly.md) | {layersBad} calls for one | {layersGood} |`;
+| calls that fail for a moment | [retry with backoff](retry-with-backoff.md) | {retryBad} answers a second, long after the service stood still | {retryGood} answers a second, {retryRecovery} s after |
+| clients that fail together | [jitter](jitter.md) | {jitterBad} attempts in 100 ms | {jitterGood} attempts in 100 ms |
+| calls that hang | [timeouts and deadlines](timeouts-and-deadlines.md) | {timeoutBad} calls wait | {timeoutGood} calls wait |
+| a service that is down | [circuit breaker](circuit-breaker.md) | the service is back to normal after {breakerBad} s | after {breakerGood} s |
+| a dependency that is slow | [bulkhead](bulkhead.md) | {bulkheadBad} % of the pages that do not need the dependency are shown | {bulkheadGood} % are shown |
+| an API with a quota | [rate limiting](rate-limiting.md) | {rateBad} calls for each successful call | {rateGood} calls |
+| effects that must happen once | [idempotent API](idempotent-api.md) | {idempotentBad} of 1,000 cards are charged twice | {idempotentGood} cards |
+| events during an outage | [event retry](event-retry.md) | {eventBad} of 200 events are parked (set aside for a person) | {eventGood} events |
+| events that can never be handled | [dead letter](dead-letter.md) | {deadBad} messages wait | {deadGood} messages wait |
+| parts that a page can do without | [graceful degradation](graceful-degradation.md) | {degradeBad} % of the pages are shown | {degradeGood} % are shown |
+| several services, or several steps | [packaging or assembly](packaging-or-assembly.md) | {layersBad} calls for one request | {layersGood} calls |`;
 
 /** For each figure of the table: the pattern, and the name of the figure there. */
 const sources: Readonly<Record<string, readonly [pattern: string, figure: string]>> = {

@@ -21,9 +21,10 @@ export const everyFiftyMs: PolicySpec = {
 };
 
 const TEXT = `
-*300 jobs of 10 calls each, in one process, at an API that allows 100 calls a second. Every 50 ms: {badCalls} calls for each that succeeds, up to {badPeak} a second, and the last is done
-after {badFinish} s. With the limiter: {goodCalls} calls for each that succeeds, up to {goodPeak} a second, and the last is done after {goodFinish} s. With the default policy, which has no limiter and obeys \`Retry-After\`:
-{plainCalls} calls for each, and {plainFinish} s.*`;
+*One process has 300 jobs with 10 calls each. The API allows 100 calls a second. With a retry every 50 ms, the process sends {badCalls} calls for each successful
+call, and up to {badPeak} calls a second. The last job ends after {badFinish} s. With the limiter, the process sends {goodCalls} calls for each successful call, and
+up to {goodPeak} calls a second. The last job ends after {goodFinish} s. The default policy has no limiter, but obeys \`Retry-After\`. With the default policy, the
+process sends {plainCalls} calls for each successful call, and the last job ends after {plainFinish} s.*`;
 
 export function rateLimiting(): PatternRun {
   const bad = runOf(scenario, everyFiftyMs);

@@ -35,25 +35,27 @@ faults: [{ kind: flap, service: shop, from: 30s, until: 340s, down: 500ms, up: 1
 export const atOnce: PolicySpec = { ...byHand, attempts: 4 };
 
 const TEXT = `
-*280 calls a second at a service that can do 300 and stands still from 20 s to 24 s; an attempt is given up after 1 s. With four attempts at once it gets up to
-{badPeak} calls a second, and from 60 s on {badGoodput} calls a second are answered in time, although nothing is broken any more. With
-the policy of this page it gets {goodPeak} at most, is back to normal {goodRecovery} s after the stall, and {goodGoodput} calls a second are answered.*`;
+*A service that can serve 300 calls a second gets 280 calls a second. It stands still from 20 s to 24 s. An attempt is given up after 1 s. With four attempts without
+a wait, the service gets up to {badPeak} calls a second. From 60 s on, {badGoodput} calls a second are answered in time, although the cause is over. With the policy
+of this page, the service gets at most {goodPeak} calls a second. It is back to normal {goodRecovery} s after the stall, and then {goodGoodput} calls a second are
+answered.*`;
 
 const FIRST_WAIT = `
-| first wait, full jitter | p99 beside a full queue (S01b) | p99 on a mild day | attempts in an outage (S02) | surge after it (S02) | attempts for a call (S01b) | saved from restarts of 0.5 s |
+| longest first wait | p99 while a queue is full (S01b) | p99 when 5 % of the attempts fail | attempts in an outage (S02) | peak load after the outage (S02) | attempts for each call (S01b) | calls saved during restarts of 0.5 s |
 |---|---|---|---|---|---|---|
-| at most 100 ms (ours) | {queue100} s | {mild100} s | {outage100} | {surge100} × | {load100} | {saved100} % |
-| at most 200 ms | {queue200} s | {mild200} s | {outage200} | {surge200} × | {load200} | {saved200} % |
-| at most 1 s | {queue1000} s | {mild1000} s | {outage1000} | {surge1000} × | {load1000} | {saved1000} % |`;
+| 100 ms (the default) | {queue100} s | {mild100} s | {outage100} | {surge100} × | {load100} | {saved100} % |
+| 200 ms | {queue200} s | {mild200} s | {outage200} | {surge200} × | {load200} | {saved200} % |
+| 1 s | {queue1000} s | {mild1000} s | {outage1000} | {surge1000} × | {load1000} | {saved1000} % |`;
 
 const REASONS = `
-- A person waits for most calls. With a first wait of up to a second, the slowest of a hundred calls takes {queue1000} s instead of {queue100} s beside a full queue, and
-{mild1000} s instead of {mild100} s when one attempt in twenty fails.
-- A longer first wait hardly spares a server that is down: {fewer} % fewer attempts in an outage of 30 s. Beside a full queue the load is the same: {load100} attempts for a call, and
-{load1000}. The budget and the breaker limit retries; the first wait does not.
-- It is better in one case, the last column: twenty clients with few calls each, and interruptions of half a second. Waits that begin with 100 ms get {saved100} % of the
-calls through, and waits that begin with a second {saved1000} %. Where nobody waits for the answer, say \`backoff: { base: '1s' }\`. A server that knows when it is back says so in \`Retry-After\`.
-- A 429 is different: after it the base is at least 1 s, because the server has said that it has enough.`;
+- A person waits for most calls. With a first wait of up to a second, the p99 is {queue1000} s instead of {queue100} s while a queue is full. When one attempt in twenty
+fails, the p99 is {mild1000} s instead of {mild100} s.
+- A longer first wait hardly helps a server that is down. In an outage of 30 s, the server gets {fewer} % fewer attempts. While a queue is full, {load100} attempts are made
+for each call with the short first wait, and {load1000} with the long one. The budget and the breaker limit retries; the first wait does not.
+- A longer first wait is better in one case, which the last column shows. There, twenty clients have few calls each, and the service is interrupted for half a second again
+and again. Of the calls that meet an interruption, {saved100} % succeed if the waits begin with 100 ms, and {saved1000} % if the waits begin with a second. If nobody waits
+for the answer, set \`backoff: { base: '1s' }\`. A server that knows when it will be back should send \`Retry-After\`.
+- After a 429, the first wait is up to 1 s or more, because the server has said that it gets too many calls.`;
 
 const bases = [100, 200, 1000];
 

@@ -24,10 +24,10 @@ measure: { from: 5s }
 const once = { attempts: 1, attemptTimeout: 'none', budget: false, breaker: false } as const;
 
 const TEXT = `
-*Left: 100 calls a second, and from 20 s to 40 s the service takes requests and never answers. Without a timeout {badWaiting} calls wait, and those are still waiting
-when the service is well again. With a patience of 2 s at most {goodWaiting} wait. Right: customers with a patience of 2 s, and a server that stands still for 10 s. If it
-does all requests in turn it works for {badZombies} customers who have left, and is back to normal {badRecovery} s after the stall. If it drops requests whose time is over, it does that
-for {goodZombies}, and is back after {goodRecovery} s.*`;
+*Left: a service gets 100 calls a second. From 20 s to 40 s it accepts requests but never answers them. Without a timeout, {badWaiting} calls wait, and they still
+wait when the service works again. With a patience of 2 s, at most {goodWaiting} calls wait. Right: customers have a patience of 2 s, and a server stands still for
+10 s. If the server executes all requests in their order, it works for {badZombies} customers who have left. It is back to normal {badRecovery} s after the stall. If
+the server drops requests whose time is over, it works for {goodZombies} customers who have left, and is back to normal after {goodRecovery} s.*`;
 
 export function timeoutsAndDeadlines(): PatternRun {
   const [bad, good] = [waitingIn(runOf(hang, byHand)), waitingIn(runOf(hang, profiles.spec))];
