@@ -1,16 +1,10 @@
+import { durablePacks } from '@holdfast/contracts';
 import {
-  any,
-  aws,
   type BackoffSpec,
   type Clock,
   type CustomBackoff,
   definePolicy,
   type ErrorClass,
-  grpc,
-  http,
-  kafka,
-  network,
-  type Pack,
   type PackName,
   type Policy,
   type Random,
@@ -18,47 +12,9 @@ import {
   type RetryOn,
   retry,
   type SpecOfParts,
-  sql,
 } from 'holdfast';
 
-/**
- * Classifies errors of Holdfast policies that a step uses to call other systems. A call that was rejected or
- * timed out may succeed in the next attempt of the step.
- */
-const ownRefusals: Pack<'holdfast'> = {
-  pack: 'holdfast',
-  byDefault: true,
-  classify(outcome) {
-    if (outcome.ok) return undefined;
-    const { code, retryAfterMs = 0 } = Object(outcome.error) as { code?: unknown; retryAfterMs?: number };
-    if (/^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/.test(String(code)))
-      return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
-    return passing.test(String(code)) ? 'transient' : undefined;
-  },
-};
-
-/**
- * Codes of errors that are worth a retry: timeouts, busy stores, and results that did not pass their check.
- */
-const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|STEP_CHECK|\w+_(BUSY|FULL|UNAVAILABLE))$/;
-/**
- * The longest wait after a rejection. A breaker that an operator holds open has no end time, so try again
- * every 60 s.
- */
-const refusedMaxMs = 60_000;
-
-/** All packs are used by default, because a step may call any kind of system. */
-const packs = [
-  ownRefusals,
-  network,
-  http,
-  { ...sql, byDefault: true },
-  { ...grpc, byDefault: true },
-  { ...aws, byDefault: true },
-  { ...kafka, byDefault: true },
-  any,
-] as const;
-const parts = [retry, ...packs] as const;
+const parts = [retry, ...durablePacks] as const;
 const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;

@@ -61,6 +61,7 @@ export {
   topicOf,
 } from './controls.ts';
 export { diagnosisOf } from './diagnosis.ts';
+export { durablePacks, isRefusal } from './durable-packs.ts';
 export { type EditChange, editDiff } from './edit-diff.ts';
 export type { Engine } from './engine.ts';
 export {

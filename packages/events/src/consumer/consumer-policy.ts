@@ -1,15 +1,11 @@
+import { durablePacks } from '@holdfast/contracts';
 import {
   any,
-  aws,
   type BackoffSpec,
   type Clock,
   type CustomBackoff,
   definePolicy,
   type ErrorClass,
-  grpc,
-  http,
-  kafka,
-  network,
   OptionsError,
   type Pack,
   type PackName,
@@ -19,7 +15,6 @@ import {
   type RetryOn,
   retry,
   type SpecOfParts,
-  sql,
 } from 'holdfast';
 import { atPath } from 'holdfast/fields';
 
@@ -40,37 +35,6 @@ const conflicts =
   /Optimistic\w*Lock|StaleObject|StaleState|VersionError|WrongExpectedVersion|ConcurrencyE|ConditionalCheckFailed|HOLDFAST_CONFLICT/;
 
 /**
- * Recognizes errors that policies of this library throw when the handler calls other systems through them.
- * These calls may succeed later.
- */
-const ownRefusals: Pack<'holdfast'> = {
-  pack: 'holdfast',
-  byDefault: true,
-  classify(outcome) {
-    if (outcome.ok) return undefined;
-    const code = codeOf(outcome.error);
-    if (refusals.test(code)) {
-      const { retryAfterMs = 0 } = outcome.error as { retryAfterMs?: number };
-      return { class: 'throttled', retryAfterMs: Math.min(retryAfterMs, refusedMaxMs), unprocessed: true };
-    }
-    return passing.test(code) ? 'transient' : undefined;
-  },
-};
-
-/**
- * The error codes of timeouts and of stores that are busy, full or unavailable. These failures pass, so they
- * are retried.
- */
-const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|\w+_(BUSY|FULL|UNAVAILABLE))$/;
-const refusedMaxMs = 60_000;
-const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
-
-/** True if a policy did not send a call of the handler, for example because a circuit breaker was open. */
-export function isRefusal(error: unknown): boolean {
-  return refusals.test(codeOf(error));
-}
-
-/**
  * True if a policy did not send a call because its circuit breaker was open. Failures or an operator can open
  * a breaker.
  */
@@ -78,19 +42,7 @@ export function isBreakerOpen(error: unknown): boolean {
   return codeOf(error) === 'HOLDFAST_BREAKER_OPEN';
 }
 
-/** Packs classify errors. All packs are used, because a handler may call any kind of system. */
-const packs = [
-  ownRefusals,
-  conflict,
-  network,
-  http,
-  { ...sql, byDefault: true },
-  { ...grpc, byDefault: true },
-  { ...aws, byDefault: true },
-  { ...kafka, byDefault: true },
-  any,
-] as const;
-const parts = [retry, ...packs] as const;
+const parts = [retry, conflict, ...durablePacks] as const;
 const make = /* @__PURE__ */ definePolicy(parts);
 
 type Whole = SpecOfParts<typeof parts>;

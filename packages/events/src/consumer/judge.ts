@@ -3,12 +3,13 @@ import {
   continueStory,
   type ErrorNote,
   errorNote,
+  isRefusal,
   messageMax,
   type Settlement,
 } from '@holdfast/contracts';
 import { type Clock, decide, type History, type Judgement, markOf, type Policy } from 'holdfast';
 import { type Blame, type Fault, outageMaxMs } from './blame.ts';
-import { isBreakerOpen, isRefusal } from './consumer-policy.ts';
+import { isBreakerOpen } from './consumer-policy.ts';
 import type { DependencyGate } from './dependency-gate.ts';
 import { CrashedError, PoisonError } from './event-errors.ts';
 import { isHandlerResult } from './handler-result.ts';
