@@ -87,7 +87,9 @@ async function play({ lives, ordering, parkedKeys, concurrency, processes, seed 
     }
 
     await consumer<unknown, MemoryTransaction>({
-      ...{ engine, topic: 'orders', clock, random, ordering, parkedKeys, concurrency },
+      ...{ engine, topic: 'orders', clock, random, ordering, concurrency },
+      // Without an order, the consumer refuses to block keys.
+      parkedKeys: ordering === 'key' ? parkedKeys : 'release',
       lease: '3s',
       policy: { attempts: 4, backoff: { base: '100ms' } },
       exclusiveRun: new ExclusiveRun(),

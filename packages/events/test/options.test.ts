@@ -6,14 +6,17 @@ import {
   drainOnSignals,
   type EventDraft,
   fixForward,
+  joinFleet,
   maintenance,
   operations,
   outbox,
+  PoisonError,
   producer,
   rebuild,
   topicControls,
 } from '@holdfast/events';
 import { describe, expect, test } from 'vitest';
+import { stage } from './stage.ts';
 
 const engine = memoryEngine();
 const named = { engine, topic: 'orders' };
@@ -23,6 +26,10 @@ const good = { engine, topic: 'orders', handler: () => {} };
 describe('a consumer refuses, in one sentence that names field and value', () => {
   test.each<[object, string]>([
     [{ engine: undefined }, 'broker: expected a broker, or an engine that has one, got undefined'],
+    [
+      { engine: Promise.resolve(engine) },
+      'engine: expected an engine: await it first, as in `await openSqlite(…)`, got "a promise"',
+    ],
     [{ topic: '' }, 'topic: expected the name of a topic, got ""'],
     [{ concurency: 5 }, 'concurency: not an option; did you mean concurrency?'],
     [{ name: 5 }, 'name: expected a name for the handler, got 5'],
@@ -45,6 +52,11 @@ describe('a consumer refuses, in one sentence that names field and value', () =>
     [{ policy: { attempts: 0 } }, 'policy.attempts: expected a whole number of at least 1'],
     [{ policy: { atempts: 3 } }, 'policy.atempts: not an option; did you mean attempts?'],
     [{ policy: { patience: '5s' } }, 'policy.patience: expected nothing'],
+    [
+      { policy: { retryOn: ['sql', PoisonError] } },
+      'policy.retryOn: expected a function such as (outcome) => (outcome.error instanceof PoisonError ? \'transient\' : undefined), got "class PoisonError"',
+    ],
+    [{ policy: { retryOnly: Error } }, 'got "class Error"'],
     [{ engine: undefined, broker: engine.broker, effects: 'once' }, 'ledger: expected a ledger'],
   ])('%o', (wrong, sentence) => {
     expect(() => consumer({ ...good, ...wrong } as ConsumerOptions)).toThrow(sentence);
@@ -81,6 +93,25 @@ test('maintenance refuses rounds without a pause, and rules that never give up',
   expect(() => maintenance({ engine, parkingsMax: Number.NaN })).toThrow(
     'parkingsMax: expected a number from 1, got NaN',
   );
+});
+
+test('parked keys can only be blocked in a topic that is ordered by key', async () => {
+  const { open } = stage();
+  await expect(open({ parkedKeys: 'block' })).rejects.toThrow(
+    'parkedKeys: expected release, because no event of topic "orders" waits for another (its ordering is "none"): ' +
+      'give `ordering: \'key\'`, too, got "block"',
+  );
+  await open({ parkedKeys: 'block', ordering: 'key' });
+});
+
+test.each<[string, (engine: never) => unknown]>([
+  ['producer', (promise) => producer({ engine: promise, topic: 'orders' })],
+  ['outbox', (promise) => outbox({ engine: promise, topic: 'orders' })],
+  ['operations', (promise) => operations({ engine: promise })],
+  ['maintenance', (promise) => maintenance({ engine: promise })],
+  ['joinFleet', (promise) => joinFleet({ engine: promise, service: 'shop' })],
+])('%s refuses an engine that nobody has awaited', (_, make) => {
+  expect(() => make(Promise.resolve(engine) as never)).toThrow('engine: expected an engine: await it first');
 });
 
 test('a consumer that was stopped says so when it is started again', async () => {

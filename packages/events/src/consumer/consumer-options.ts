@@ -18,6 +18,7 @@ import {
   systemRandom,
 } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
+import { assertAwaited } from '../publish/assert-awaited.ts';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema } from '../publish/standard-schema.ts';
 import type { ConsumerPolicySpec } from './consumer-policy.ts';
@@ -200,6 +201,7 @@ export interface ConsumerSettings<T, Tx> {
 export function readOptions<T, Tx>(options: ConsumerOptions<T, Tx>): ConsumerSettings<T, Tx> {
   assertKnownFields(known, options);
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
+  assertAwaited(engine);
   const broker = options.broker ?? engine?.broker;
   const ledger = options.ledger ?? engine?.ledger;
   if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');

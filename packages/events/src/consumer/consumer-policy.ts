@@ -97,10 +97,29 @@ export function consumerPolicy(
       'nothing: it is the patience of each event that counts',
     );
   }
+  assertNoClasses('retryOn', spec.retryOn);
+  assertNoClasses('retryOnly', spec.retryOnly);
   const { backoff } = spec;
   const isGroup = backoff === undefined || backoff === true || typeof backoff === 'object';
   const merged = isGroup ? { ...defaultBackoff, ...(typeof backoff === 'object' && backoff) } : backoff;
   return atPath('policy', () => make({ ...defaults, ...spec, backoff: merged }, environment));
+}
+
+/** Refuses a class of errors: called as a classifier, it would throw, and no error would be retried. */
+function assertNoClasses(field: 'retryOn' | 'retryOnly', given: ConsumerPolicySpec['retryOn']): void {
+  for (const choice of [given].flat()) {
+    if (typeof choice !== 'function' || !isClass(choice)) continue;
+    throw new OptionsError(
+      `policy.${field}`,
+      `class ${choice.name}`,
+      `a function such as (outcome) => (outcome.error instanceof ${choice.name} ? 'transient' : undefined)`,
+    );
+  }
+}
+
+function isClass(choice: object): boolean {
+  const { prototype } = choice as { readonly prototype?: unknown };
+  return choice === Error || prototype instanceof Error || /^class\b/.test(String(choice));
 }
 
 /** Creates policies that retry calls of the store. */

@@ -1,6 +1,6 @@
 import 'holdfast/ambient';
 import type { Settlement, SettlementKind, TopicCounts } from '@holdfast/contracts';
-import { type Duration, durationMs, type Policy, policies, withoutAmbient } from 'holdfast';
+import { type Duration, durationMs, OptionsError, type Policy, policies, withoutAmbient } from 'holdfast';
 import { nearest } from 'holdfast/fields';
 import { Blame } from './blame.ts';
 import { ConsumerCounters } from './consumer-counters.ts';
@@ -263,6 +263,12 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
   async function begin(): Promise<void> {
     const { ordering } = await broker.declare(topic, settings.declared);
+    if (settings.parkedKeys === 'block' && ordering !== 'key')
+      throw new OptionsError(
+        'parkedKeys',
+        'block',
+        `release, because no event of topic "${topic}" waits for another (its ordering is "${ordering}"): give \`ordering: 'key'\`, too`,
+      );
     if (stopped) return;
     addConsumer(made);
     onStatus('running');

@@ -12,6 +12,7 @@ import {
 } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { consumers } from '../consumer/consumer-registry.ts';
+import { assertAwaited } from '../publish/assert-awaited.ts';
 import { isMaintained } from '../triage/maintained-stores.ts';
 import { fitReport } from './fit-report.ts';
 import { PolicyControlState } from './policy-control-state.ts';
@@ -68,6 +69,7 @@ const everyMaxMs = 5000;
 export function joinFleet(options: FleetOptions): FleetMember {
   assertKnownFields(known, options);
   const { engine, service, version = 'unknown', clock = systemClock, onError } = options;
+  assertAwaited(engine);
   const { presence, controls } = engine;
   if (!presence) throw new OptionsError('engine.presence', presence, 'an engine with a list of processes');
   if (!controls) throw new OptionsError('engine.controls', controls, 'an engine with stored controls');

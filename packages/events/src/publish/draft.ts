@@ -10,6 +10,7 @@ import {
   systemRandom,
 } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
+import { assertAwaited } from './assert-awaited.ts';
 import { assertFormat, encode, type PayloadFormat } from './payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from './standard-schema.ts';
 
@@ -90,6 +91,7 @@ export function eventFactory<T, Tx>(
   options: DraftOptions<T, Tx>,
 ): { readonly broker: Broker<Tx>; toEvent(draft: EventDraft<T>): NewEvent } {
   const { engine, topic, clock = systemClock, random = systemRandom } = options;
+  assertAwaited(engine);
   const broker = options.broker ?? engine?.broker;
   if (!broker) throw new OptionsError('broker', broker, 'a broker, or an engine that has one');
   if (typeof topic !== 'string' || topic === '')

@@ -10,6 +10,7 @@ import {
 import { type Clock, type Duration, durationMs, OptionsError, systemClock, Timer } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
 import { storePolicy } from '../consumer/consumer-policy.ts';
+import { assertAwaited } from '../publish/assert-awaited.ts';
 import { noteMaintenance } from './maintained-stores.ts';
 import { type OperationRunner, operations } from './operation-runner.ts';
 import type { ReplayOptions } from './replay-options.ts';
@@ -95,6 +96,7 @@ const sweptMax = 10_000;
 export function maintenance(options: MaintenanceOptions): Maintenance {
   assertKnownFields(known, options);
   const { engine, clock = systemClock, parkingsMax = 3, onNotify } = options;
+  assertAwaited(engine);
   const { triage } = engine;
   if (!triage) throw new OptionsError('engine.triage', triage, 'an engine with a triage');
   // Without this limit, a rule could replay the same event forever.

@@ -17,6 +17,7 @@ import {
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, sleep, systemClock } from 'holdfast';
 import { assertKnownFields } from 'holdfast/fields';
+import { assertAwaited } from '../publish/assert-awaited.ts';
 
 /** The options of `operations`. Required is `engine`, or `triage` and `broker`. */
 export interface OperationsOptions {
@@ -92,6 +93,7 @@ export interface OperationRunner {
 export function operations(options: OperationsOptions): OperationRunner {
   assertKnownFields(known, options);
   const { engine, clock = systemClock } = options;
+  assertAwaited(engine);
   const triage = options.triage ?? engine?.triage;
   const broker = options.broker ?? engine?.broker;
   if (!triage) throw new OptionsError('triage', triage, 'a triage, or an engine that has one');

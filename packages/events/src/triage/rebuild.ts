@@ -15,6 +15,7 @@ import { LeaseLostError, RebuildError } from '../consumer/event-errors.ts';
 import { isHandlerResult } from '../consumer/handler-result.ts';
 import type { Handler } from '../consumer/task.ts';
 import { Task } from '../consumer/task.ts';
+import { assertAwaited } from '../publish/assert-awaited.ts';
 import { assertFormat, type PayloadFormat } from '../publish/payload-format.ts';
 import { assertSchema, type StandardSchema, validated } from '../publish/standard-schema.ts';
 
@@ -102,6 +103,7 @@ export async function rebuild<T = unknown, Tx = unknown>(
 ): Promise<RebuildProgress> {
   assertKnownFields(known, options);
   const { engine, topic, name, clock = systemClock, random = systemRandom } = options;
+  assertAwaited(engine);
   const { broker, ledger } = engine;
   if (!broker || !ledger)
     throw new OptionsError('engine', engine.name, 'an engine with a broker and a ledger');
