@@ -1,9 +1,8 @@
 let waiting: (() => void)[] = [];
 
 /**
- * Calls `fn` when all promise callbacks that are ready have run. By then the program has reacted to every
- * step result that it was given. Functions that are passed in the same turn of the event loop are called
- * together.
+ * Calls `fn` after all promise callbacks that are ready. By then the program has reacted to the step results
+ * that it was given.
  */
 export function afterMicrotasks(fn: () => void): void {
   // Node runs the `nextTick` queue when the microtask queue is empty. So a tick that is requested in a

@@ -13,7 +13,6 @@ export class AskedStep implements Underway {
   readonly record: StoredStep | undefined;
   /** Set while the step waits for a time: a sleep, a backoff, or the timeout of a wait for a signal. */
   timer: Timer | undefined;
-  /** The name of the signal that completes this step; `undefined` for a step that waits for no signal. */
   readonly signal: string | undefined;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
@@ -21,19 +20,12 @@ export class AskedStep implements Underway {
   attempts: number;
   story: readonly AttemptRecord[];
   previousDelayMs = 0;
-  /**
-   * When the step can continue, on the scale of `Clock.now`. Infinity: it waits for a signal and has no
-   * timeout.
-   */
+  /** When the step can continue, on the scale of `Clock.now`. Infinity: only a signal continues it. */
   readyAt = Infinity;
   /** Created when the step function first reads `context.signal`. */
   controller: AbortController | undefined;
-  /** Why the step's abort signal is aborted; `undefined`: it is not aborted. */
   aborted: { readonly reason: unknown } | undefined;
-  /**
-   * The error object that the last attempt threw. It exists only in this process: the store keeps only a note
-   * of it.
-   */
+  /** What the last attempt threw in this process. The store keeps only a note of it. */
   error: unknown;
 
   constructor(

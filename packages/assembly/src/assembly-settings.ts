@@ -2,19 +2,13 @@ import type { Notify } from './webhook.ts';
 
 /** Settings of one assembly. The engine stores them with the assembly, as a JSON text. */
 export interface AssemblySettings {
-  /**
-   * The names of the main steps, from the program's `plan` option. The status text uses them: "step 2 of 4".
-   */
+  /** The names of the main steps, for the status text "step 2 of 4". */
   readonly plan?: readonly string[] | undefined;
-  /** The name of the patience class that was chosen at the start. */
   readonly class?: string | undefined;
   /** For a child: the id of the assembly that started it, and the path of the step that did. */
   readonly parent?: { readonly id: string; readonly path: string } | undefined;
   readonly notify?: Notify | undefined;
-  /**
-   * True: an operator has accepted a change of the program. Recorded results are then matched to steps by
-   * name only.
-   */
+  /** True: an operator has accepted a changed program. Recorded results are matched to steps by name only. */
   readonly lenient?: boolean | undefined;
 }
 

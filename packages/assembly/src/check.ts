@@ -31,10 +31,7 @@ export function assertCheck(path: string, check: unknown): void {
   throw new OptionsError(path, check, 'a function, or a schema of https://standardschema.dev');
 }
 
-/**
- * Checks a value. Returns the value, as transformed by the schema, or throws a `CheckFailedError`. Returns a
- * promise only if the check is asynchronous.
- */
+/** Returns the value as the schema gives it. Returns a promise only if the check is asynchronous. */
 export function checked<T>(step: string, check: Check<T>, value: unknown): T | Promise<T> {
   if (typeof check === 'function') {
     const answer = check(value as T);

@@ -18,9 +18,8 @@ export interface Compensation {
 }
 
 /**
- * Returns the steps that must be compensated, the latest first: steps that are done, and steps whose outcome
- * is unknown because an attempt was begun or failed without an answer. `mayHaveBegun`: also include steps
- * that have no record.
+ * Returns the steps to compensate, the latest first: those that are done, and those whose outcome is unknown.
+ * With `mayHaveBegun`, steps without a record are included: a worker may have died in them.
  */
 export function compensationsIn(
   steps: readonly Underway[],
@@ -40,8 +39,7 @@ export function compensationsIn(
 
 function outcomeOf({ state, kind, story }: StoredStep): Compensation['outcome'] | undefined {
   if (state === 'done' || kind === 'child') return 'done';
-  // A transaction that is not recorded as done was rolled back. A fatal error is an answer of the other
-  // system: the step had no effect. Neither must be compensated.
+  // A transaction without a result was rolled back. A fatal error is an answer: the step had no effect.
   if (kind === 'transaction' || (state === 'failed' && story?.at(-1)?.class === 'fatal')) return undefined;
   return 'unknown';
 }
@@ -55,10 +53,7 @@ export interface CompensationRun {
   readonly environment: PolicyEnvironment;
 }
 
-/**
- * Runs the compensations one after the other. Each runs as a step: it is recorded and retried, and does not
- * run again after it is done.
- */
+/** Runs the compensations one after the other. Each is a step of its own: it is recorded and retried. */
 export async function compensationProgram(compensation: CompensationRun): Promise<void> {
   for (const each of compensation.found) {
     if (each.kind === 'child') await stopChild(compensation, each);

@@ -5,8 +5,8 @@ export interface Occurrence {
   /** The due time, epoch ms. */
   readonly at: number;
   /**
-   * The due time in local time, to the minute: `2026-10-25T01:30`. If the clock is set back, this local time
-   * occurs twice; both have the same text and count as one occurrence.
+   * The due time in local time, to the minute: `2026-10-25T01:30`. When the clock is set back, this time comes
+   * twice, and both count as one.
    */
   readonly local: string;
 }
@@ -22,10 +22,7 @@ interface Parts {
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-/**
- * How far ahead `after` searches. The rarest schedule, February 29 on a given weekday, occurs at least once
- * in 40 years.
- */
+/** The rarest schedule, February 29 on a given weekday, has a due time at least every 40 years. */
 const searchMaxMs = 41 * 366 * 24 * hourMs;
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -38,10 +35,7 @@ export class Cron {
   readonly #days: ReadonlySet<number>;
   readonly #months: ReadonlySet<number>;
   readonly #weekdays: ReadonlySet<number>;
-  /**
-   * True if both the day of the month and the weekday are restricted. Then one match is enough, as in other
-   * crons.
-   */
+  /** True if both day of the month and weekday are given. Then a day needs to match only one of them. */
   readonly #isEitherDay: boolean;
   readonly #partsOf: (at: number) => Parts;
 
@@ -65,8 +59,7 @@ export class Cron {
       const parts = this.#partsOf(at);
       const restOfHourMs = (60 - parts.minute) * minuteMs;
       if (!this.#months.has(parts.month) || !this.#isDay(parts)) {
-        // Skip to the hour before the next midnight, and from there hour by hour. A day in which the clock
-        // changes can be one hour shorter.
+        // Skip only to the hour before midnight: a day on which the clock changes can be one hour shorter.
         at += Math.max(restOfHourMs, (23 - parts.hour) * hourMs + restOfHourMs - hourMs);
       } else if (!this.#hours.has(parts.hour)) at += restOfHourMs;
       else if (!this.#minutes.has(parts.minute)) at += minuteMs;

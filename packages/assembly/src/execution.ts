@@ -39,7 +39,6 @@ export interface ExecutionHost {
   readonly graceMs: number;
   record(entry: ProgressEntry): Promise<ProgressResult>;
   isDraining(): boolean;
-  /** Called when the execution is over. The worker does not have the lease any more. */
   finished(execution: Execution, end: ExecutionEnd): void;
 }
 
@@ -97,10 +96,7 @@ export class Execution {
     this.#offsetMs = storeNow - host.clock.now();
   }
 
-  /**
-   * The last revision of the assembly that this process has read. The revision grows with each signal,
-   * request to stop or new patience.
-   */
+  /** The last revision that was read. It grows with each signal, request to stop or new patience. */
   get revision(): number {
     return this.#revision;
   }
@@ -121,16 +117,12 @@ export class Execution {
     run.start((root) => this.#runProgram(run, root));
   }
 
-  /** Parks the assembly, so that it waits for an operator, without running it. */
   async park(parked: ParkNote): Promise<void> {
     const result = await this.#write({ steps: [], ...this.#parkEntry(parked) }).catch(() => undefined);
     this.#host.finished(this, result?.kind === 'took' ? this.#end : LEFT);
   }
 
-  /**
-   * Called when a parked assembly is due: the customer's patience has ended. If the patience was extended
-   * meanwhile, the assembly is parked again.
-   */
+  /** Stops a parked assembly when the customer's patience has ended. Otherwise parks it again. */
   async #wakeParked(): Promise<void> {
     if (this.#expiresAt > this.#storeNow()) return this.park(this.#claimed.parked!);
     const stop = {
@@ -143,9 +135,7 @@ export class Execution {
     this.#collect();
   }
 
-  /**
-   * Reads new signals, requests to stop and a changed patience from the store, and passes them to the run.
-   */
+  /** Reads new signals, requests to stop and a changed patience from the store. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#read().finally(() => {
       this.#refreshing = undefined;
@@ -170,10 +160,7 @@ export class Execution {
     );
   }
 
-  /**
-   * Runs the program with recorded results only and begins no step, to collect the `undo` functions of its
-   * steps.
-   */
+  /** Runs the program with recorded results only, to collect the `undo` functions of its steps. */
   #collect(): void {
     const records = this.#recordsOf((kind) => kind !== 'undo');
     const run = new ProgramRun(this.#port(), {
@@ -191,12 +178,10 @@ export class Execution {
 
   async #compensate(end: RunEnd & { kind: 'collected' }): Promise<void> {
     const undone = this.#recordsOf((kind) => kind === 'undo');
-    // If a worker died, steps without a record may have begun. They are recorded as begun once, before the
-    // first compensation.
+    // If a worker died, steps without a record may have begun. They are recorded before the first `undo`.
     const mayHaveBegun = this.#deaths > 0 && undone.length === 0;
     const found = compensationsIn(end.steps, this.#records, mayHaveBegun);
-    // The list is sorted by descending order. The last step without a record gets the lowest order, so that
-    // the next run builds the same list.
+    // The new order numbers make the next run build the same list.
     const begun = found
       .filter(({ record }) => record === undefined)
       .reverse()
@@ -278,14 +263,13 @@ export class Execution {
     if (entry.transaction) this.#remember({ ...entry.transaction.step, result: result.result });
     if (result.revision > this.#revision) {
       if (!entry.next) void this.refresh();
-      // A request to stop arrived before the end was written. The assembly is due again, to compensate, so
-      // this end is not final.
+      // A signal or a request to stop arrived before this write, so this end may not be final.
       else this.#end = LEFT;
     }
     return result;
   }
 
-  /** Keeps a written record in memory, so that a compensation in this process finds it. */
+  /** A compensation in this process reads the records from memory. */
   #remember(step: StepRecord): void {
     if (step.dueInMs === undefined) {
       this.#records.set(step.path, step);
@@ -311,7 +295,6 @@ export class Execution {
     }
   }
 
-  /** The entry to write when the program throws: the assembly is parked for an operator, or compensated. */
   #failedEntry(error: unknown): Entry {
     const failed = error instanceof StepFailedError ? error : undefined;
     const note = failed?.note ?? errorNote(error);
@@ -349,10 +332,7 @@ export class Execution {
     });
   }
 
-  /**
-   * The entry that parks the assembly. It is due again when the customer's patience ends, and then
-   * compensates its steps.
-   */
+  /** Parks the assembly until a person decides, or until the customer's patience ends. */
   #parkEntry(parked: ParkNote): Entry {
     const leftMs = this.#stop ? Infinity : this.#expiresAt - this.#storeNow();
     this.#end = { kind: 'parked', parked };
@@ -367,10 +347,7 @@ export class Execution {
     };
   }
 
-  /**
-   * The signals that tell a parent assembly of the end. A stopped child sends a second one: `stopChild` in
-   * `compensation.ts` waits for it.
-   */
+  /** The signals to the parent assembly. `stopChild` waits for the second one of a stopped child. */
   #endSignals(end: ChildEnd): NewSignal[] {
     const { parent } = this.#settings;
     if (!parent) return [];
@@ -418,8 +395,7 @@ export class Execution {
       this.#run?.patienceChanged();
       if (signals.length > 0) this.#run?.signalsCame();
     } catch {
-      // The store did not answer. The next heartbeat reports the change again, and a suspended assembly with
-      // changes is due at once.
+      // The store did not answer. The next heartbeat reports the change again.
     }
   }
 

@@ -59,7 +59,6 @@ const known: Readonly<Record<keyof DoorOptions, true>> = {
   clock: true,
 };
 
-/** An error that is answered with this HTTP status and message. */
 class Refusal extends HoldfastError {
   readonly status: number;
 
@@ -117,10 +116,7 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
     return typeof permission === 'object' ? permission.tenant === stored.tenant : permission;
   }
 
-  /**
-   * Waits up to `waitMs` for the end of the assembly, then answers with its status, and with its result if it
-   * is done.
-   */
+  /** Waits up to `waitMs` for the end of the assembly, then answers with its status or result. */
   async function answer(request: Request, it: AssemblyHandle, waitMs: number): Promise<Response> {
     if (waitMs > 0) await ended(it, waitMs, request.signal);
     const [stored] = await assemblies.journal.get([it.id]);
@@ -271,10 +267,7 @@ function json(status: number, body: unknown, headers: Record<string, string>): R
   });
 }
 
-/**
- * The fields of the status that a customer may see. The error of a parked step is left out: it is for
- * operators only.
- */
+/** The fields of the status that a customer may see. Errors are for operators only. */
 function shown(status: AssemblyStatus): object {
   const {
     id,
@@ -322,7 +315,6 @@ function decoded(part: string): string {
   }
 }
 
-/** Reads a JSON body of at most `bytesMax` bytes. */
 async function readJson(request: Request, bytesMax: number): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let size = 0;

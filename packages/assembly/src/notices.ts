@@ -84,8 +84,7 @@ export async function allSteps(journal: Journal, id: string): Promise<StoredStep
 
 function noticeOf(stored: StoredAssembly, steps: readonly StoredStep[], now: number): Notice {
   const status = statusOf(stored, steps, now);
-  // Each record has a higher `order`, which raises the number. `problem`, `done` and `stopped` can follow
-  // without a new record, so each adds its rank.
+  // `problem`, `done` and `stopped` can follow without a new record, so each adds its rank to the number.
   const lastOrder = steps.reduce((last, { order }) => Math.max(last, order), 0);
   const type = typeOf(status.state, steps.length);
   return {

@@ -4,7 +4,6 @@ import { type Clock, Timer } from 'holdfast';
 export interface ProgramControlsSettings {
   readonly controls: Controls | undefined;
   readonly clock: Clock;
-  /** Called when a program was paused or resumed, or a quarantine was set or ended. */
   onChange(): void;
   onFailure(what: string, error: unknown): void;
 }
@@ -14,12 +13,12 @@ export function programTopic(program: string): string {
   return `assembly/${program}`;
 }
 
-/** How often controls are read: each process applies a new control within this time. */
+/** Each process applies a new control within this time. */
 const readEveryMs = 2000;
 
 /**
- * The controls that operators have set on programs. A paused program gets no more assemblies; an assembly
- * whose tenant or key is quarantined waits.
+ * The controls that operators have set on programs. Assemblies of a paused program wait, and so do those
+ * whose tenant or key is quarantined.
  */
 export class ProgramControls {
   readonly #settings: ProgramControlsSettings;

@@ -28,22 +28,14 @@ import type { StepContext } from './step.ts';
 import { fromStored, toStored } from './stored-value.ts';
 
 export interface RunSettings {
-  /**
-   * `collect`: give only recorded results and begin no step, to collect the `undo` functions of the steps.
-   */
+  /** `collect`: begin no step, and only collect the `undo` functions of recorded steps. */
   readonly mode: 'forward' | 'collect';
   readonly records: readonly StoredStep[];
-  /**
-   * True: match recorded results to steps by name only, because an operator has accepted that the program has
-   * changed.
-   */
+  /** True: an operator has accepted a changed program. Results are matched to steps by name only. */
   readonly lenient?: boolean;
 }
 
-/**
- * While results are replayed, the program may wait this long for something that is not a step. Then it counts
- * as changed.
- */
+/** During a replay, a program that waits longer than this for anything but a step counts as changed. */
 const stallMs = 30_000;
 
 /**
@@ -74,10 +66,7 @@ export class ProgramRun {
   readonly #takenSignals = new Set<number>();
   #active = 0;
   #writes = 0;
-  /**
-   * True while a transaction is in flight. Its record already has its order number, so no other result may be
-   * given before it.
-   */
+  /** True while a transaction is in flight. No other result may be given before its result. */
   #isCommitting = false;
   #isScheduled = false;
   #isOver = false;
@@ -144,16 +133,12 @@ export class ProgramRun {
       asked.resolve = resolve;
       asked.reject = reject;
     });
-    // If the program does not await this step, its rejection must not end the process. The failure is on
-    // record.
+    // If the program does not await this step, its rejection must not end the process.
     promise.catch(() => {});
     return promise;
   }
 
-  /**
-   * True if the change is on record. Otherwise, if all recorded steps were asked for, the change is recorded
-   * and true is returned.
-   */
+  /** True if the change is on record, or if all recorded steps were asked for: then it is recorded. */
   hasChanged(path: string): boolean {
     if (this.#records.has(path)) return true;
     if (!this.isLive || this.#settings.mode === 'collect' || this.#firstNotAsked()) return false;
@@ -180,7 +165,6 @@ export class ProgramRun {
     this.#held = this.#held.filter(({ scope }) => !scope.isClosed);
   }
 
-  /** New signals have arrived: completes the waits for them. */
   signalsCame(): void {
     for (const asked of this.#asked.values()) if (asked.state === 'waiting') this.#takeSignal(asked);
     this.#wake();
@@ -201,10 +185,7 @@ export class ProgramRun {
     if (this.#hasCaughtUp) this.stop(outOfPatience('the patience of the customer is over'));
   }
 
-  /**
-   * Begins no more steps and aborts the running ones. The run ends when they have settled, or after
-   * `graceMs`.
-   */
+  /** Aborts the running steps. The run ends when they have settled, or after `graceMs`. */
   stop(stop: StopNote): void {
     if (this.#stop || this.#isOver) return;
     this.#stop = stop;
@@ -249,10 +230,7 @@ export class ProgramRun {
     });
   }
 
-  /**
-   * One turn of the run. It gives the program at most one result, so that the program reacts to it before the
-   * next one.
-   */
+  /** Gives the program at most one result, so that it reacts to each before the next. */
   #turn(): void {
     if (this.#isOver || this.#giveRecorded() || !this.#isCaughtUp()) return;
     if (this.#settings.mode === 'collect') {
@@ -287,10 +265,7 @@ export class ProgramRun {
     return this.#unwritten.size > 0 || this.#starts.length > 0;
   }
 
-  /**
-   * Gives the program the next recorded result, or waits until the program asks for it. False: all were
-   * given.
-   */
+  /** Gives the next recorded result, or waits until the program asks for it. False: all were given. */
   #giveRecorded(): boolean {
     if (this.isLive) return false;
     const index = this.#settings.lenient ? this.#replay.findIndex(({ path }) => this.#asked.has(path)) : 0;
@@ -347,7 +322,6 @@ export class ProgramRun {
     return true;
   }
 
-  /** Returns a step that was recorded as unfinished, and that the program has not asked for in this run. */
   #firstNotAsked(): StoredStep | undefined {
     if (this.#hasCaughtUp) return undefined;
     for (const record of this.#records.values())
@@ -356,10 +330,7 @@ export class ProgramRun {
     return undefined;
   }
 
-  /**
-   * For `quietMs` the program has not asked for the next recorded step. Decides whether the program counts as
-   * changed.
-   */
+  /** The program has not asked for the next recorded step for `quietMs`. It may count as changed. */
   #foundQuiet(): void {
     if (this.#isOver) return;
     const missing = this.#replay[0] ?? this.#firstNotAsked();
@@ -411,8 +382,7 @@ export class ProgramRun {
   }
 
   #giveNew({ asked, record, isStored }: { asked: AskedStep; record: StepRecord; isStored: boolean }): void {
-    // The order number says in which order results were given to the program, so it is assigned here and not
-    // earlier.
+    // Order numbers say in which order the program got the results, so they are assigned here.
     const given = isStored ? record : { ...record, ...this.#stamp() };
     if (!isStored) this.#unwritten.set(given.path, given);
     this.#records.set(given.path, given);
@@ -420,10 +390,7 @@ export class ProgramRun {
     this.#give(asked, given);
   }
 
-  /**
-   * Begins steps that the program has just asked for. Waits begin at once, because they have no side effects.
-   * The other steps go to `#held` until all records are written.
-   */
+  /** Waits begin at once. Other steps have effects, so they are held until all records are written. */
   #beginNew(): void {
     for (const asked of this.#asked.values()) {
       if (asked.state !== 'new') continue;
@@ -440,7 +407,6 @@ export class ProgramRun {
     }
   }
 
-  /** Begins the steps in `#held`. Called when all records are written. */
   #beginHeld(): void {
     if (this.#held.length === 0 || this.#port.isDraining()) return;
     if (this.#port.patienceEndsAt() <= this.#port.clock.now()) {
@@ -508,7 +474,6 @@ export class ProgramRun {
     this.#wake();
   }
 
-  /** Completes a wait if its signal has arrived before the timeout. */
   #takeSignal(asked: AskedStep): void {
     const { signal: name, request } = asked;
     if (name === undefined || asked.state !== 'waiting') return;
@@ -620,8 +585,7 @@ export class ProgramRun {
       if (!result || this.#isOver) return;
       if (result.kind === 'commit_failed') this.#attemptFailed(asked, result.error, startedAt);
       else if (result.kind === 'took')
-        // The order number of the transaction is lower than those of results that arrived meanwhile, so it
-        // goes first.
+        // Results that arrived meanwhile get higher order numbers, so this one goes first.
         this.#completed.unshift({ asked, record: { ...step, result: result.result }, isStored: true });
     } finally {
       this.#active--;
@@ -679,10 +643,7 @@ export class ProgramRun {
     this.stop(outOfPatience(`step ${asked.path} can not be done in time: ${verdict.note.message}`));
   }
 
-  /**
-   * Called when an attempt failed after the stop, or in a branch that lost a race. The outcome of the step is
-   * unknown.
-   */
+  /** An attempt failed after the stop, or in a branch that lost a race: its outcome is unknown. */
   #settledTooLate(asked: AskedStep): void {
     if (this.#isOver) return;
     this.#noteUnknown(asked);
@@ -748,10 +709,7 @@ export class ProgramRun {
     void this.#write({ stop: this.#stop! }, 'stopped');
   }
 
-  /**
-   * The time until the next step can continue, if all steps only wait. `undefined`: a step has work to do, or
-   * the wait is so short that the run stays in memory.
-   */
+  /** Ms until the next step can continue. `undefined`: the run must stay in memory. */
   #restMs(): number | undefined {
     if (this.#asked.size === 0) return undefined;
     let readyAt = this.#port.patienceEndsAt();

@@ -9,7 +9,7 @@ export class Scope {
   readonly underWay = new Set<string>();
   readonly #occurrences = new Map<string, number>();
   #isClosed = false;
-  /** How many random numbers were drawn in this scope. */
+  /** The number of random numbers that this scope has used. */
   drawn = 0;
 
   constructor(prefix: string, parent?: Scope) {
@@ -35,8 +35,8 @@ export class Scope {
 }
 
 /**
- * `/` and `#` have a meaning in paths, and `~` marks records that are not steps of the program. So names must
- * not contain the first two or begin with `~`.
+ * `/` separates the parts of a path, and `#` the occurrence. A leading `~` marks records that are not steps
+ * of the program.
  */
 export function assertStepName(name: unknown): asserts name is string {
   if (typeof name !== 'string' || !/^[^/#~\0][^/#\0]{0,199}$/.test(name))

@@ -8,17 +8,15 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * Two calls may be in flight, so that the store has work while the answer to the first call is on its way.
- */
+/** With two calls in flight, the store has work while the answer to the first is on its way. */
 const inFlightMax = 2;
 const batchMax = 1000;
 
 const storePolicy = /* @__PURE__ */ definePolicy([retry, any]);
 
 /**
- * Writes the progress of all assemblies in this process in batches. Entries of the same turn of the event
- * loop, and entries that arrive while two calls are in flight, are sent in one call.
+ * Writes the progress of all assemblies in this process. Entries that arrive while two calls are in flight
+ * are sent together in the next call.
  */
 export class Recorder {
   readonly #journal: Journal;
@@ -26,7 +24,6 @@ export class Recorder {
   #queue: Job[] = [];
   #inFlight = 0;
   #isScheduled = false;
-  /** How many calls of `journal.record` were made. */
   calls = 0;
 
   constructor(journal: Journal, environment: { clock: Clock; random: Random }, leaseMs: number) {
@@ -88,7 +85,7 @@ export class Recorder {
   }
 }
 
-/** True for an error that a retry can not repair, because the store rejects the entry. */
+/** True if the store rejects the entry itself, so that a retry cannot help. */
 function isRefused(error: unknown): boolean {
   const { code } = Object(error) as { code?: unknown };
   return code === 'HOLDFAST_OPTIONS' || code === 'HOLDFAST_TOO_LARGE' || code === 'HOLDFAST_ENGINE_FULL';

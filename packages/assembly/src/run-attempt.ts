@@ -11,13 +11,12 @@ export interface Attempt {
   readonly timeoutMs: number | undefined;
   readonly check: Check<never> | undefined;
   readonly clock: Clock;
-  /** Aborts the attempt's signal. */
   abort(reason: unknown): void;
 }
 
 /**
- * Calls the function of a step. Policies that are called inside inherit the remaining patience, the abort
- * signal and the idempotency key. An attempt that times out is aborted, and its result is ignored.
+ * Calls the function of a step. Policies inside it inherit the remaining patience, the abort signal and the
+ * key. The result of an attempt that timed out is ignored.
  */
 export async function runAttempt(attempt: Attempt): Promise<unknown> {
   const { path, fn, context, patienceEndsAt, timeoutMs, check } = attempt;

@@ -30,17 +30,10 @@ export interface StepRequest {
   readonly undoPolicy?: unknown;
   /** For `sleep`: its duration; `storeNow` is the store's time. For `wait`: the timeout. */
   readonly dueInMs?: ((storeNow: number) => number) | undefined;
-  /** For `wait`: the name of the awaited signal. */
   readonly signal?: string | undefined;
-  /**
-   * For `child`: builds the assembly to start. Its id is derived from the path of the step, so that it starts
-   * only once.
-   */
+  /** For `child`: builds the assembly to start. Its id has the path of the step, so it starts only once. */
   readonly start?: ((id: string, patienceLeftMs: number) => NewAssembly) | undefined;
-  /**
-   * For `child`: converts the payload of the child's end signal to a result, or throws if the child was
-   * stopped.
-   */
+  /** For `child`: reads the result from the child's last signal. Throws if the child was stopped. */
   readonly read?: ((payload: Payload | undefined) => unknown) | undefined;
   readonly because?: string | undefined;
 }
@@ -66,7 +59,6 @@ export interface RunPort {
   patienceEndsAt(): number;
   /** An estimate of the store's time, epoch ms. */
   storeNow(): number;
-  /** Returns the next order number for a record: one more than the last. */
   nextOrder(): number;
   signals(): readonly StoredSignal[];
   /** Reads new signals, requests to stop and a changed patience from the store. */
@@ -79,7 +71,6 @@ export interface RunPort {
   suspendEntry(dueInMs: number | undefined): Omit<ProgressEntry, 'kind' | 'lease' | 'steps'>;
   /** More assemblies to start together with these records, such as webhook notices. */
   withRecords(steps: readonly StepRecord[]): readonly NewAssembly[];
-  /** Called when the run is over: it has ended, was suspended or stopped, or has lost its lease. */
   over(how: RunEnd): void;
 }
 

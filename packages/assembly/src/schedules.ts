@@ -96,8 +96,7 @@ export class Schedules {
       const options = { ...(patience !== undefined && { patience }), ...(queue !== undefined && { queue }) };
       await this.#settings.start(program, given, `schedule/${name}/${occurrence.local}`, options);
     } catch (error) {
-      // Another process may have started this occurrence with another input. It is started, so this is no
-      // failure.
+      // Mismatch: another process has started this due time with another input. That is no failure.
       if ((error as { code?: unknown }).code !== 'HOLDFAST_ASSEMBLY_MISMATCH') {
         this.#settings.onFailure(`schedule ${name}`, error);
         if (this.#next.has(schedule)) entry.timer.setIn(againMs);

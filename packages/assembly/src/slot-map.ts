@@ -1,7 +1,6 @@
 /**
- * A map from ids to objects, for thousands of short-lived objects. A plain `Map` reallocates its table again
- * and again, and each old table keeps its objects alive until the next full garbage collection. Here the
- * table has only numbers; the objects are in an array whose slots are reused.
+ * A map from ids to thousands of short-lived objects. A plain `Map` replaces its table again and again, and
+ * old tables keep their objects in memory for long. Here the table has only numbers.
  */
 export class SlotMap<T extends object> {
   readonly #slots = new Map<string, number>();

@@ -38,10 +38,7 @@ export function stepsOf(run: ProgramRun, id: string, scope: Scope, environment: 
   const branch = (path: string, key: string) => new Scope(`${path}/${key}/`, scope);
   const inside = (inner: Scope) => stepsOf(run, id, inner, environment);
 
-  /**
-   * Runs `fn` for a group of branches. The group has a name like a step, and two groups with one name must
-   * not run at once.
-   */
+  /** A group of branches has a name like a step: two groups with one name must not run at once. */
   async function within<T>(name: string, fn: (path: string) => Promise<T>): Promise<T> {
     assertStepName(name);
     if (scope.isClosed) return new Promise<T>(() => {});

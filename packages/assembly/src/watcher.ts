@@ -3,10 +3,7 @@ import { afterMicrotasks } from './after-microtasks.ts';
 
 type Listener = (stored: StoredAssembly | undefined) => void;
 
-/**
- * Reads watched assemblies when they may have changed. Changes in the same turn of the event loop are read in
- * one call.
- */
+/** Reads watched assemblies when they may have changed, several in one call. */
 export class Watcher {
   readonly #journal: Journal;
   readonly #isLocal: (id: string) => boolean;
@@ -14,19 +11,15 @@ export class Watcher {
   readonly #rung = new Set<string>();
   #isScheduled = false;
 
-  /**
-   * `isLocal` returns true for an assembly that runs in this process: then the worker calls `changed` when it
-   * ends.
-   */
+  /** `isLocal`: the assembly runs in this process, and the worker calls `changed` when it ends. */
   constructor(journal: Journal, isLocal: (id: string) => boolean) {
     this.#journal = journal;
     this.#isLocal = isLocal;
   }
 
   /**
-   * Calls `listener` with the assembly at once, and whenever it may have changed. For an assembly of this
-   * process, intermediate progress is reported only if `withProgress` is true. Returns a function that stops
-   * watching.
+   * Calls `listener` now, and whenever the assembly may have changed. Without `withProgress`, a local assembly
+   * is reported only when it ends.
    */
   watch(id: string, listener: Listener, withProgress = false): () => void {
     const listeners = this.#listeners.get(id) ?? new Set();

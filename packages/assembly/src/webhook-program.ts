@@ -38,10 +38,7 @@ const policy = {
   retryOn: ['any'],
 } as const;
 
-/**
- * The program that delivers one webhook message. It has one step, which is retried for days. If all attempts
- * fail, the assembly is parked and waits for an operator.
- */
+/** The program that sends one webhook message. If all attempts fail, the assembly is parked. */
 export function webhooks(options: WebhookOptions = {}): Program<WebhookInput, number> {
   const { timeout = '20s', clock = systemClock, allow } = options;
   const secrets = Object.entries(options.secrets ?? {}).map(([name, given]) => {
@@ -95,10 +92,7 @@ async function post(
   throw Object.assign(error, { status, headers: { ...(retryAfter && { 'retry-after': retryAfter }) } });
 }
 
-/**
- * Sends a request without following redirects. `guarded` rejects a private address when the connection is
- * made.
- */
+/** Follows no redirects. `guarded` rejects a host name that leads to a private address. */
 function send(
   url: URL,
   headers: Readonly<Record<string, string>>,

@@ -3,7 +3,7 @@ import { OptionsError } from 'holdfast';
 
 /**
  * Signs a message by Standard Webhooks 1.0: `v1,` and the base64 of an HMAC-SHA256 of id, timestamp and body.
- * Returns one signature per secret, so that a receiver can change from one secret to the next at any time.
+ * With two secrets there are two signatures, so that a receiver can change its secret at any time.
  */
 export function signatureOf(secrets: readonly string[], id: string, timestamp: number, body: string): string {
   return secrets

@@ -24,10 +24,7 @@ export interface NoticeSource {
   readonly id: string;
   readonly name: string;
   readonly type: NoticeType;
-  /**
-   * Identifies a notice within its assembly. The same notice has the same number in each run, so it is sent
-   * only once.
-   */
+  /** Identifies a notice within its assembly. It is the same in each run, so the notice is sent once. */
   readonly number: string;
   readonly step?: string | undefined;
   readonly because?: string | undefined;
@@ -39,7 +36,6 @@ const defaultTypes: readonly NoticeType[] = ['accepted', 'problem', 'done', 'sto
 
 const types: readonly string[] = ['accepted', 'step', 'problem', 'done', 'stopped'];
 
-/** Throws if the URL, the name of the secret or a type is not valid. */
 export function assertNotify(
   notify: Notify,
   webhooks: { readonly secrets?: Readonly<Record<string, unknown>> | undefined } = {},

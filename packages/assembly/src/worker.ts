@@ -20,7 +20,6 @@ export interface WorkerSettings {
   readonly clock: Clock;
   readonly random: Random;
   readonly programs: ReadonlyMap<string, Program>;
-  /** The programs, tenants and keys that operators have paused or quarantined. */
   readonly controls: Pick<ProgramControls, 'isPaused' | 'isHeld'>;
   /** The most assemblies that run in this process at the same time. */
   readonly concurrency: number;
@@ -30,35 +29,22 @@ export interface WorkerSettings {
   readonly graceMs: number;
   /** An assembly is parked if this many workers died in a row while they ran it. */
   readonly deathsMax: number;
-  /** Called when this process has stopped running an assembly. */
   onEnd(id: string, end: ExecutionEnd): void;
   onFailure(what: string, error: unknown): void;
 }
 
-/**
- * A heartbeat extends the lease after each third of its time, so that two heartbeats may fail before the
- * lease ends.
- */
+/** With three heartbeats per lease, two may fail before the lease ends. */
 const beatsPerLease = 3;
-/**
- * An idle worker asks the store for work after 1 s, then after growing waits of up to 60 s, because a
- * notification of new work may be lost.
- */
+/** Notifications of new work may be lost. So an idle worker also asks, after growing waits. */
 const idleMinMs = 1000;
 const idleMaxMs = 60_000;
 /** After a notification, the running assemblies are checked for changes at most this often. */
 const newsEveryMs = 50;
-/**
- * After this time a quarantined assembly is due again, and it is checked whether the quarantine has ended.
- */
+/** After this time, a quarantined assembly is tried again. */
 const heldForMs = 30_000;
-/**
- * An assembly with which this many workers died is a suspect: it runs alone in a process, so that a crash
- * harms no other.
- */
+/** After this many deaths of workers, an assembly runs alone in a process: a crash then harms no other. */
 const suspectDeaths = 2;
 
-/** Returns the key of a program in the map `programs`. */
 export function programKey(name: string, version: number): string {
   return `${name}@${version}`;
 }
@@ -78,10 +64,7 @@ export class Worker {
   #isPollWanted = false;
   #isAlone = false;
   #suspects = 0;
-  /**
-   * Until this time, suspects (assemblies with which workers died) are left to other processes. This process
-   * is busy, or found no suspect that it may run.
-   */
+  /** Until this time, suspects (assemblies with which workers died) are left to other processes. */
   #ignoresSuspectsUntil = 0;
   #drainsSince: number | undefined;
   #idleMs = idleMinMs;
@@ -110,7 +93,6 @@ export class Worker {
     return this.#isRunning && !this.#isDraining;
   }
 
-  /** True if this worker can run an assembly that is about to be started. */
   hasRoomFor(start: NewAssembly): boolean {
     const { programs, controls, concurrency } = this.#settings;
     if (!this.isRunning || this.#isAlone || this.#suspects > 0 || this.size >= concurrency) return false;
@@ -118,7 +100,6 @@ export class Worker {
     return !controls.isPaused(start.name) && !controls.isHeld(start);
   }
 
-  /** Called when controls of operators have changed: asks for work again. */
   controlsChanged(): void {
     this.#poll();
   }
@@ -236,15 +217,11 @@ export class Worker {
     }
   }
 
-  /**
-   * True while the worker claims nothing, so that it becomes empty and can run a suspect alone. It waits at
-   * most `leaseMs`.
-   */
+  /** The worker takes no other work for up to `leaseMs`, so that a suspect can run alone. */
   #mayWaitToBeAlone(): boolean {
     return this.#settings.clock.now() - (this.#drainsSince ?? 0) < this.#settings.leaseMs;
   }
 
-  /** Decides when to claim again. */
   #plan(taken: number, limit: number, nextDueInMs = Infinity, wereSuspects: boolean): void {
     if (taken >= limit || wereSuspects || (this.#suspects > 0 && this.size === 0)) {
       this.#poll();
@@ -254,10 +231,7 @@ export class Worker {
     this.#pollTimer.setIn(Math.max(0, Math.min(nextDueInMs, this.#idleMs)));
   }
 
-  /**
-   * Runs a leased assembly, or suspends it if it is quarantined. An assembly that was asked to stop runs in
-   * any case, because it must compensate.
-   */
+  /** A quarantined assembly is suspended, unless it was asked to stop: then it must compensate. */
   #take(claimed: ClaimedAssembly, storeNow: number): void {
     const { controls, recorder, onFailure } = this.#settings;
     if (claimed.stop !== undefined || !controls.isHeld(claimed)) {
@@ -279,8 +253,7 @@ export class Worker {
     const execution = new Execution(this.#host, program, claimed, storeNow);
     this.#executions.set(claimed.id, execution);
     if (!this.#beatTimer.isSet) this.#beatTimer.setIn(this.#settings.leaseMs / beatsPerLease);
-    // The ambient context of this call (such as a deadline) must not apply to the program, which belongs to
-    // no request.
+    // The deadline of the current request must not apply to the program.
     withoutAmbient(() => {
       if (claimed.deaths >= deathsMax) {
         const message = `${claimed.deaths} workers have died with it since it last made progress`;
@@ -296,14 +269,11 @@ export class Worker {
     this.#isAlone = false;
     this.#settings.onEnd(execution.id, end);
     if (end.kind === 'left' && end.dueInMs !== undefined) this.#pollWithin(end.dueInMs);
-    // Ask for work at once if the worker was full, or if a suspect can run alone. Otherwise the notification
-    // of the store and the timer are enough.
     const wasFull = this.size === this.#settings.concurrency - 1;
     if (wasFull || wasAlone || (this.#suspects > 0 && this.size === 0)) this.#poll();
     if (this.size === 0) this.#onEmpty?.();
   }
 
-  /** An assembly is suspended for this time. Poll when it is over, without waiting for a notification. */
   #pollWithin(ms: number): void {
     const at = this.#settings.clock.now() + ms;
     if (this.isRunning && (!this.#pollTimer.isSet || this.#pollTimer.at > at)) this.#pollTimer.setAt(at);
@@ -322,8 +292,7 @@ export class Worker {
       const mine = new Set(leased);
       for (const [id, execution] of before) {
         if (this.#executions.get(id) !== execution || mine.has(id)) continue;
-        // The store does not list this lease any more. If the execution ended during the heartbeat, the check
-        // above has skipped it.
+        // The store does not list this lease any more.
         execution.abandon('another worker has taken over');
       }
       for (const { id, revision } of changed) {
