@@ -43,7 +43,7 @@ async function orders() {
   await expect.poll(() => stateOf(parked.id)).toBe('parked');
   await expect.poll(() => stateOf(waiting.id)).toBe('waiting');
   return {
-    ...{ work, parked, waiting, made, engine },
+    ...{ file, work, parked, waiting, made, engine },
     fix: () => {
       isBroken = false;
     },
@@ -182,4 +182,14 @@ test('pause and unpause, quarantine and release are controls of a program', asyn
     err: expect.stringContaining('did you mean "order"?'),
   });
   expect((await run('quarantine', 'order', ...why)).err).toContain('say --tenant or --key.');
+});
+
+test('status names parked assemblies, and does not say that their store is empty', async () => {
+  const { file } = await orders();
+  await expect
+    .poll(async () => (await ask(['status', '--store', file])).out, { timeout: 10_000 })
+    .toMatch(
+      /^Nothing is urgent\.\n\n {2}1 assembly is parked \(order\)\.\n {4}holdfast assembly groups --store/,
+    );
+  expect((await ask(['status', '--store', file])).out).toContain('2 assemblies: 1 parked;');
 });

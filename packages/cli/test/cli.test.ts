@@ -27,7 +27,7 @@ describe('holdfast dlq', () => {
     expect(list).toMatchObject({ code: 0, err: '' });
     expect(list.out).toMatch(/^ID +TOPIC/);
     expect(list.out).toMatch(
-      /order-\d +orders +not_retryable +1 +\d{4}-\S+Z +29d +TypeError: total is not a number/,
+      /order-\d +orders +not_retryable +1 +\d{4}-\S+Z +30d +TypeError: total is not a number/,
     );
     expect(list.out).toMatch(/2 of 3; more with --cursor \S+/);
     const page = await ask(['dlq', 'ls', '--limit', '2', '--json'], { HOLDFAST_STORE: file });

@@ -174,3 +174,28 @@ test('events that are about to be removed need a person', async () => {
   await engine.triage.put([parked('new', 48 * 36e5)]);
   expect(await says()).toEqual(['1 parked event will be removed within 1d, the first in 23h.']);
 });
+
+test('suspects and blocked keys are named, each with the command that lists them', async () => {
+  const { clock, engine } = setup();
+  const { broker } = engine;
+  await broker.declare('orders', { ordering: 'key' });
+  await broker.publish('orders', [
+    { id: 'bad', payload: '1', key: 'k' },
+    { id: 'next', payload: '2', key: 'k' },
+    { id: 'deadly', payload: '3', key: 'l' },
+  ]);
+  const { deliveries } = await broker.lease('orders', { owner: 'o', limit: 9, leaseMs: 1000 });
+  const { lease } = deliveries.find(({ id }) => id === 'bad')!;
+  await broker.settle([{ lease, kind: 'park', stop: 'no', story: [], holdsKey: true }]);
+  await clock.advance('2s');
+  const { notes, figures } = await needsOf(engine);
+  expect(notes.map(({ says, command }) => [says, command])).toContainEqual([
+    '1 parked event of "orders" blocks its key: 1 later event waits until it is replayed or unblocked.',
+    'topics waiting orders --state blocking',
+  ]);
+  expect(notes.map(({ says, command }) => [says, command])).toContainEqual([
+    '1 event of "orders" may have crashed a process: it is handled while its consumer handles nothing else.',
+    'topics waiting orders --state suspect',
+  ]);
+  expect(figures).toMatchObject({ suspects: 1, blocking: 1, parked: 1 });
+});

@@ -1,4 +1,4 @@
-import { spanText, stopAdvice } from '@holdfast/events';
+import { stopAdvice } from '@holdfast/events';
 import type { Command } from '../command.ts';
 import { errorLine } from '../error-line.ts';
 import { countOf } from '../given-values.ts';
@@ -10,7 +10,7 @@ import { storeFlag, withStore } from '../store.ts';
 import { bad } from '../styled-text.ts';
 import { table } from '../table.ts';
 import { oneLine, wrapText } from '../text-width.ts';
-import { ago } from '../times.ts';
+import { ago, spanLeft } from '../times.ts';
 
 /** The list cuts errors to this many characters; "dlq show" prints them whole. */
 const errorMax = 120;
@@ -54,7 +54,7 @@ export const dlqLs: Command = {
       );
       const rows = items.map((item) => [
         ...[short(item.id), item.topic, item.key ?? '', item.stop, String(item.finalAttempt)],
-        ...[ago(item.parkedAt, now, terminal), spanText(item.removedInMs)],
+        ...[ago(item.parkedAt, now, terminal), spanLeft(item.removedInMs)],
         bad(oneLine(errorLine(item.reason, item.message), errorMax)),
       ]);
       const headings = [

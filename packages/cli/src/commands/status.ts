@@ -70,8 +70,9 @@ function show(seen: Status, last: string, given: Given, terminal: Terminal): str
  * The sentence for a status without needs. It says if the store is empty, because that is probably the wrong
  * store. Parked events that wait are not good news, so they are named below it.
  */
-function quietSentence({ notes, figures: { topics, processes } }: Status): string {
-  if (topics === 0 && processes === 0) return 'Nothing is in this store: is it the right one?';
+function quietSentence({ notes, figures: { topics, processes, assemblies } }: Status): string {
+  if (topics === 0 && processes === 0 && assemblies === 0)
+    return 'Nothing is in this store: is it the right one?';
   return notes.some(({ kind }) => kind === 'waiting') ? 'Nothing is urgent.' : 'Nothing needs you.';
 }
 
@@ -102,8 +103,12 @@ function statusText(seen: Status, given: Given, terminal: Terminal): StyledText 
 
 function figuresText(figures: FleetFigures): string {
   const { topics, ready, delayed, inHand, parked, processes, consumers, policies } = figures;
+  const { suspects, blocking, assemblies, assembliesParked } = figures;
   return (
-    `${many(topics, 'topic')}: ${ready} ready, ${delayed} delayed, ${inHand} in hand, ${parked} parked; ` +
+    `${many(topics, 'topic')}: ${ready} ready, ${delayed} delayed, ${inHand} in hand, ` +
+    `${suspects === 0 ? '' : `${many(suspects, 'suspect')}, `}${parked} parked` +
+    `${blocking === 0 ? '; ' : ` (${blocking} ${blocking === 1 ? 'blocks its key' : 'block their keys'}); `}` +
+    `${assemblies === 0 ? '' : `${many(assemblies, 'assembly', 'assemblies')}: ${assembliesParked} parked; `}` +
     `${many(processes, 'process', 'processes')}: ${many(consumers, 'consumer')}, ` +
     `${many(policies, 'policy', 'policies')}, ${many(figures.breakersOpen, 'breaker')} open; ` +
     `${many(figures.operationsRunning, 'operation')} running.`

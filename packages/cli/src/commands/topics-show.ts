@@ -38,7 +38,8 @@ export const topicsShow: Command = {
         'ready',
         counts.ready === 0 ? '0' : `${counts.ready}, the oldest for ${spanText(counts.oldestReadyMs)}`,
       );
-      const next = counts.nextDueInMs === undefined ? '' : `, the next in ${spanText(counts.nextDueInMs)}`;
+      const hasNext = counts.delayed > 0 && counts.nextDueInMs !== undefined;
+      const next = !hasNext ? '' : `, the next in ${spanText(counts.nextDueInMs)}`;
       line('delayed', `${counts.delayed}${next}`);
       line('waiting', `${counts.behind} behind their key, ${counts.held} held, ${counts.blocking} blocking`);
       line('in hand', String(counts.leased));

@@ -4,8 +4,10 @@ import type {
   Operation,
   ParkedFilter,
   PresentProcess,
+  ProgramCounts,
   TopicCounts,
 } from '@holdfast/contracts';
+import { assemblyStates } from '@holdfast/contracts';
 import type { PolicyState } from 'holdfast';
 import { nearest } from 'holdfast/fields';
 import { controlEffect } from './control-effect.ts';
@@ -72,7 +74,14 @@ export interface FleetFigures {
   readonly ready: number;
   readonly delayed: number;
   readonly inHand: number;
+  /** Events that were leased when their process died. They are handled alone. */
+  readonly suspects: number;
+  /** Parked events whose keys are blocked: later events of these keys wait. */
+  readonly blocking: number;
   readonly parked: number;
+  /** Assemblies of all states, and those of them that are parked. Both are 0 in a store without a journal. */
+  readonly assemblies: number;
+  readonly assembliesParked: number;
   readonly processes: number;
   readonly consumers: number;
   readonly policies: number;
@@ -101,7 +110,7 @@ const endlessMs = 36e5;
 const heardMs = 1e4;
 const removedWithinMs = 864e5;
 
-type NeedsEngine = Pick<Engine, 'presence' | 'controls'> &
+type NeedsEngine = Pick<Engine, 'presence' | 'controls' | 'journal'> &
   Required<Pick<Engine, 'broker' | 'triage' | 'audit'>>;
 
 interface Seen {
@@ -109,6 +118,7 @@ interface Seen {
   readonly fleet: FleetState;
   readonly counts: ReadonlyMap<string, TopicCounts>;
   readonly operations: readonly Operation[];
+  readonly programs: readonly ProgramCounts[];
 }
 
 /**
@@ -120,7 +130,8 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
   const counts = new Map<string, TopicCounts>();
   for (const topic of await engine.broker.topics()) counts.set(topic, await engine.broker.counts(topic));
   const { items: operations } = await engine.triage.operations.list({}, { limit: 200 });
-  const seen: Seen = { engine, fleet, counts, operations };
+  const programs = (await engine.journal?.counts()) ?? [];
+  const seen: Seen = { engine, fleet, counts, operations, programs };
   const needs = [
     ...untaken(seen),
     ...(await growingGroups(seen)),
@@ -136,7 +147,13 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
   const good = (Object.keys(checks) as NeedKind[])
     .filter((kind) => !found.has(kind))
     .map((kind) => checks[kind]);
-  const notes = [...(await waitingEvents(seen, needs)), ...pausedTopics(seen)];
+  const notes = [
+    ...(await waitingEvents(seen, needs)),
+    ...blockedKeys(seen),
+    ...suspects(seen),
+    ...parkedAssemblies(seen),
+    ...pausedTopics(seen),
+  ];
   return { now: fleet.now, needs, notes, good, figures: await figuresOf(seen), counts, operations };
 }
 
@@ -165,6 +182,45 @@ async function waitingEvents(
   // Only the first 200 groups are asked for: with more, the age of the others is not known.
   const says = ages.length === 0 ? `${title}.` : `${title}, none new for ${spanText(Math.min(...ages))}.`;
   return [{ kind: 'waiting', about: { kind: 'parked', filter: {} }, title, says, command: 'dlq groups' }];
+}
+
+function blockedKeys({ counts }: Seen): FleetNote[] {
+  return [...counts].flatMap(([topic, { blocking, behind }]) => {
+    if (blocking === 0) return [];
+    const title = `${many(blocking, 'parked event')} of "${topic}" ${blocking === 1 ? 'blocks its key' : 'block their keys'}`;
+    return {
+      ...{ kind: 'waiting', about: { kind: 'topic', name: topic }, title },
+      says: `${title}: ${many(behind, 'later event')} ${behind === 1 ? 'waits' : 'wait'} until ${blocking === 1 ? 'it is' : 'they are'} replayed or unblocked.`,
+      command: `topics waiting ${topic} --state blocking`,
+    };
+  });
+}
+
+function suspects({ counts }: Seen): FleetNote[] {
+  return [...counts].flatMap(([topic, { suspect }]) => {
+    if (suspect === 0) return [];
+    const title = `${many(suspect, 'event')} of "${topic}" may have crashed a process`;
+    return {
+      ...{ kind: 'waiting', about: { kind: 'topic', name: topic }, title },
+      says: `${title}: ${suspect === 1 ? 'it' : 'each'} is handled while its consumer handles nothing else.`,
+      command: `topics waiting ${topic} --state suspect`,
+    };
+  });
+}
+
+function parkedAssemblies({ programs }: Seen): FleetNote[] {
+  const parked = programs.filter((each) => each.parked > 0);
+  const [first] = parked;
+  if (!first) return [];
+  const count = parked.reduce((total, each) => total + each.parked, 0);
+  const title = `${many(count, 'assembly is', 'assemblies are')} parked`;
+  const names = [...new Set(parked.map(({ name }) => name))].slice(0, 3).join(', ');
+  return [
+    {
+      ...{ kind: 'waiting', about: { kind: 'topic', name: programPrefix + first.name }, title },
+      ...{ says: `${title} (${names}).`, command: 'assembly groups' },
+    },
+  ];
 }
 
 function pausedTopics({ fleet }: Seen): FleetNote[] {
@@ -390,7 +446,8 @@ async function endingRetention({ engine: { triage }, fleet }: Seen): Promise<Nee
   ];
 }
 
-async function figuresOf({ engine: { triage }, fleet, counts, operations }: Seen): Promise<FleetFigures> {
+async function figuresOf(seen: Seen): Promise<FleetFigures> {
+  const { engine, fleet, counts, operations, programs } = seen;
   const sum = (read: (each: TopicCounts) => number) =>
     [...counts.values()].reduce((total, each) => total + read(each), 0);
   const policies = policiesOf(fleet.processes);
@@ -399,7 +456,11 @@ async function figuresOf({ engine: { triage }, fleet, counts, operations }: Seen
     ready: sum(({ ready }) => ready),
     delayed: sum(({ delayed }) => delayed),
     inHand: sum(({ leased }) => leased),
-    parked: await triage.count({}),
+    suspects: sum(({ suspect }) => suspect),
+    blocking: sum(({ blocking }) => blocking),
+    parked: await engine.triage.count({}),
+    assemblies: programs.reduce((total, each) => total + assembliesOf(each), 0),
+    assembliesParked: programs.reduce((total, { parked }) => total + parked, 0),
     processes: fleet.processes.length,
     consumers: consumersOf(fleet.processes).length,
     policies: new Set(policies.map(({ name }) => name)).size,
@@ -407,6 +468,10 @@ async function figuresOf({ engine: { triage }, fleet, counts, operations }: Seen
       .length,
     operationsRunning: operations.filter(({ endedAt }) => endedAt === undefined).length,
   };
+}
+
+function assembliesOf(counts: ProgramCounts): number {
+  return assemblyStates.reduce((total, state) => total + counts[state], 0);
 }
 
 function pauseOf({ controls }: FleetState, topic: string): ActiveControl | undefined {
