@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import {
   defaultSizeLimits,
@@ -258,6 +259,7 @@ function connect(file: string, durability: 'process' | 'power', mustExist: boole
   try {
     // Opening a missing file would create it, so check first.
     if (mustExist && !existsSync(file)) throw noStore();
+    assertFolder(file);
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();
     database.exec(`
@@ -278,4 +280,11 @@ function connect(file: string, durability: 'process' | 'power', mustExist: boole
 
 function noStore(): SqliteError {
   return new SqliteError('NO_STORE', 'the file holds no store of ours');
+}
+
+/** SQLite itself would only say "unable to open database file". A URL may contain a password, so it is not shown. */
+function assertFolder(file: string): void {
+  if (file === ':memory:' || file.startsWith('file:') || file.includes('://')) return;
+  const folder = path.dirname(path.resolve(file));
+  if (!existsSync(folder)) throw new SqliteError('FAILED', `there is no folder ${folder}: create it first`);
 }

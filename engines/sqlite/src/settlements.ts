@@ -50,6 +50,9 @@ export interface SettlementParts {
   readonly bells: Doorbells;
 }
 
+const synchronous =
+  'a synchronous function, because a transaction of SQLite ends when the function returns: await before you return `commit`';
+
 /** Settles leased events. Call `settle` within a transaction. */
 export class Settlements {
   readonly #store: Store;
@@ -257,7 +260,7 @@ export class Settlements {
       if (!(answer instanceof Promise)) return undefined;
       // An asynchronous `commit` would write after the end of this transaction, so refuse a promise.
       answer.catch(() => {});
-      throw new OptionsError('commit', 'a promise', 'a function that is done when it returns');
+      throw new OptionsError('commit', 'a promise', synchronous);
     } catch (error) {
       // A full disk is not the fault of `commit`. Throw, so that the caller repeats the settlement later.
       if (!database.isTransaction || isFull(error)) throw error;

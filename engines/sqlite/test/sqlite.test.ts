@@ -146,9 +146,9 @@ describe('the file', () => {
   });
 
   test('that is none, or cannot be made, is named', async () => {
-    const missing = path.join(newFile(), 'no', 'folder.db');
-    await expect(openSqlite({ file: missing })).rejects.toThrow(
-      `${missing} refused: unable to open database file`,
+    const folder = path.join(newFile(), 'no');
+    await expect(openSqlite({ file: path.join(folder, 'folder.db') })).rejects.toThrow(
+      `there is no folder ${folder}: create it first`,
     );
   });
 

@@ -16,8 +16,29 @@ export type HandlerResult<Tx = unknown> = { readonly [isResult]: true } & (
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-/** A function that writes data within the transaction `tx`. Its return value is ignored. */
-export type Commit<Tx> = (tx: Tx) => unknown;
+/**
+ * A function that writes data within the transaction `tx`. Its return value is ignored. With SQLite it must be
+ * synchronous, because a transaction of SQLite ends when the function returns.
+ */
+export type Commit<Tx> = (tx: Tx) => Tx extends SynchronousTransaction ? NoPromise : unknown;
+
+/** What only a transaction of SQLite (`DatabaseSync` of Node) has. */
+interface SynchronousTransaction {
+  readonly isTransaction: boolean;
+  exec(sql: string): void;
+}
+
+type NoPromise =
+  | (object & { readonly then?: never })
+  | string
+  | number
+  | bigint
+  | boolean
+  | symbol
+  | null
+  | undefined
+  // biome-ignore lint/suspicious/noConfusingVoidType: most of these functions return nothing
+  | void;
 
 /** The event is done. Returning nothing has the same effect. */
 export function done(): HandlerResult {
