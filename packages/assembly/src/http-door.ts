@@ -59,6 +59,7 @@ const known: Readonly<Record<keyof DoorOptions, true>> = {
   clock: true,
 };
 
+/** An error that is answered with this HTTP status and message. */
 class Refusal extends HoldfastError {
   readonly status: number;
 
