@@ -24,8 +24,9 @@ const ours = 'holdfast';
 /** What is behind a bound that the default misses. A bound that is missed and not here is said to be unexplained. */
 const whys: Record<string, string> = {
   'S12 failures':
-    'Who comes in the last 2 s of the stall is answered if the call is sent, and a breaker that is open sends only probes: see below.',
-  'S12 recovery': 'The breaker opens again for a moment while CoDel still refuses what waited too long.',
+    'The customers of the last 2 s of the stall are served only if their calls are sent. An open breaker sends only probes (see below).',
+  'S12 recovery':
+    'The breaker opens again for a moment, while CoDel still refuses requests that have waited too long.',
 };
 
 export function suiteOf(storms: readonly Storm[]): SuiteEntry[] {
@@ -42,7 +43,7 @@ export function suiteOf(storms: readonly Storm[]): SuiteEntry[] {
 
 /** What of the document is made from figures, by the name of its section. */
 export function stormSections(storms: readonly Storm[], seeds: number): ReadonlyMap<string, string> {
-  const medians = `Medians of ${seeds} seeds. Times are in seconds, and ✗ marks a bound that is missed.\n\n`;
+  const medians = `The figures are medians of ${seeds} seeds. Times are in seconds, and ✗ marks a missed bound.\n\n`;
   return new Map([
     ['default', medians + defaultTable(storms)],
     ['misses', missesTable(storms)],
@@ -92,7 +93,7 @@ function missesTable(storms: readonly Storm[]): string {
       .filter(({ met }) => !met)
       .map((miss) => {
         const why = whys[`${storm.id} ${miss.metric}`] ?? 'Not explained yet.';
-        return `| ${nameOf(storm)} | ${miss.what} ${show(miss.figure)}, asked for ${limits(miss)} | ${better(storm, miss)} | ${why} |`;
+        return `| ${nameOf(storm)} | ${miss.what} ${show(miss.figure)}, bound ${limits(miss)} | ${better(storm, miss)} | ${why} |`;
       });
   });
   if (rows.length === 0) return 'Nowhere, in this run.';
