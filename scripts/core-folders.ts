@@ -21,7 +21,17 @@ const folders: Readonly<Record<string, FolderRule>> = {
     typesToo: false,
   },
   parts: {
-    mayImport: ['time', 'decide', 'classify', 'machines', 'report', 'run', 'policy/part.ts', 'fields.ts'],
+    mayImport: [
+      'time',
+      'decide',
+      'classify',
+      'machines',
+      'report',
+      'run',
+      'policy/part.ts',
+      'policy/default-policy.ts',
+      'fields.ts',
+    ],
     typesToo: false,
   },
   testing: { mayImport: ['time', 'report/errors.ts', 'policy/duration.ts'], typesToo: false },

@@ -1,6 +1,7 @@
 import { count, duration, either, type FieldsOf, group, list, number, shape, word } from '../fields.ts';
 import { Breaker } from '../machines/breaker.ts';
 import type { Latency } from '../machines/latency.ts';
+import { breaker as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { BreakerFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
@@ -25,14 +26,17 @@ function unusualMs(latency: Latency | undefined): number {
 const fields = {
   breaker: group(
     {
-      window: either('30s', duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
-      minimum: count(20, 1),
-      failureRatio: number(0.5, 0, 1),
-      consecutive: count(5, 0),
-      slow: group({ over: duration('auto', { auto: AUTO }), ratio: number(0.8, 0, 1) }, true),
-      openFor: list(duration(undefined, undefined, 1), ['1s', '30s']),
-      probes: count(3, 1),
-      whenOpen: word('stop', 'stop', 'wait'),
+      window: either(defaults.window, duration(undefined, undefined, 1), shape({ calls: count(100, 1) })),
+      minimum: count(defaults.minimum, 1),
+      failureRatio: number(defaults.failureRatio, 0, 1),
+      consecutive: count(defaults.consecutive, 0),
+      slow: group(
+        { over: duration(defaults.slow.over, { auto: AUTO }), ratio: number(defaults.slow.ratio, 0, 1) },
+        true,
+      ),
+      openFor: list(duration(undefined, undefined, 1), defaults.openFor),
+      probes: count(defaults.probes, 1),
+      whenOpen: word(defaults.whenOpen, 'stop', 'wait'),
     },
     true,
   ),

@@ -1,11 +1,15 @@
 import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
+import { budget as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { BudgetFields } from '../policy/policy-spec.ts';
 import { perTarget } from './per-target.ts';
 
 const fields = {
-  budget: group({ ratio: number(0.1, 0, 1), window: duration('10s', undefined, 1) }, true),
+  budget: group(
+    { ratio: number(defaults.ratio, 0, 1), window: duration(defaults.window, undefined, 1) },
+    true,
+  ),
 } satisfies FieldsOf<BudgetFields>;
 
 /** The part `budget`: limits the number of retries in proportion to successful calls. */

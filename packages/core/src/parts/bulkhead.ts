@@ -1,11 +1,12 @@
 import { count, type FieldsOf, group } from '../fields.ts';
 import { Bulkhead } from '../machines/bulkhead.ts';
+import { bulkhead as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { BulkheadFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 const fields = {
-  bulkhead: group({ concurrent: count(100, 1), queue: count(50, 0) }),
+  bulkhead: group({ concurrent: count(defaults.concurrent, 1), queue: count(defaults.queue, 0) }),
 } satisfies FieldsOf<BulkheadFields>;
 
 /**

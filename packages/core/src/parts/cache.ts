@@ -1,5 +1,6 @@
 import type { StopReason } from '../decide/verdict.ts';
 import { count, duration, type FieldsOf, group } from '../fields.ts';
+import { cache as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { CacheFields } from '../policy/policy-spec.ts';
 import { ExpiredError } from '../report/errors.ts';
@@ -23,9 +24,9 @@ interface Entry {
 
 const fields = {
   cache: group({
-    fresh: duration('1s'),
-    staleIfError: duration('0ms'),
-    entriesMax: count(1000, 1),
+    fresh: duration(defaults.fresh),
+    staleIfError: duration(defaults.staleIfError),
+    entriesMax: count(defaults.entriesMax, 1),
   }),
 } satisfies FieldsOf<CacheFields>;
 

@@ -1,6 +1,7 @@
 import { count, duration, type FieldsOf, group, list } from '../fields.ts';
 import { type Candidate, Choice, TargetHealth } from '../machines/choice.ts';
 import type { Target } from '../machines/target.ts';
+import { choice as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { ChoiceFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
@@ -11,8 +12,8 @@ type Member = Target & Candidate;
 const fields = {
   choice: group(
     {
-      consecutive: count(5, 1),
-      ejectFor: list(duration(undefined, undefined, 1), ['10s', '5m']),
+      consecutive: count(defaults.consecutive, 1),
+      ejectFor: list(duration(undefined, undefined, 1), defaults.ejectFor),
     },
     true,
   ),

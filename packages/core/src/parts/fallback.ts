@@ -1,4 +1,5 @@
 import { anything, duration, type FieldsOf, group } from '../fields.ts';
+import { fallback as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { FallbackFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
@@ -26,7 +27,7 @@ export interface FailedWork {
 const fields = {
   fallback: group({
     to: anything<Fallback>(),
-    reserve: duration('0ms'),
+    reserve: duration(defaults.reserve),
   }),
 } satisfies FieldsOf<FallbackFields>;
 

@@ -2,6 +2,7 @@ import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { RetryBudget } from '../machines/budget.ts';
 import { Latency } from '../machines/latency.ts';
 import type { Target } from '../machines/target.ts';
+import { hedge as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { HedgeFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
@@ -26,7 +27,7 @@ const samplesMin = 100;
 
 const fields = {
   hedge: group({
-    extraLoad: number(0.02, 0, 1),
+    extraLoad: number(defaults.extraLoad, 0, 1),
     percentile: number(undefined, 0, 1),
     after: duration(),
   }),

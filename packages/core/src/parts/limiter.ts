@@ -1,14 +1,15 @@
 import { count, duration, type FieldsOf, group, rate } from '../fields.ts';
 import { Gcra } from '../machines/gcra.ts';
+import { limiter as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { LimiterFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 const fields = {
   limiter: group({
-    rate: rate('50/s'),
-    burst: count(100, 1),
-    wait: duration('0ms', { unlimited: Infinity }),
+    rate: rate(defaults.rate),
+    burst: count(defaults.burst, 1),
+    wait: duration(defaults.wait, { unlimited: Infinity }),
   }),
 } satisfies FieldsOf<LimiterFields>;
 

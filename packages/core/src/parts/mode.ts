@@ -1,6 +1,7 @@
 import type { Outcome } from '../decide/outcome.ts';
 import type { Verdict } from '../decide/verdict.ts';
 import { either, type FieldsOf, number, shape, word } from '../fields.ts';
+import { mode as defaultMode } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { Plan } from '../policy/plan.ts';
 import type { ModeFields } from '../policy/policy-spec.ts';
@@ -14,7 +15,7 @@ import { sleep } from '../time/timer.ts';
 import { addLayer, failure } from './layer.ts';
 
 const fields = {
-  mode: either('enforce', word('enforce', 'enforce', 'observe'), shape({ enforce: number(1, 0, 1) })),
+  mode: either(defaultMode, word(defaultMode, 'enforce', 'observe'), shape({ enforce: number(1, 0, 1) })),
 } satisfies FieldsOf<ModeFields>;
 
 /**

@@ -13,6 +13,7 @@ import {
   shape,
   word,
 } from '../fields.ts';
+import * as defaults from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { ErrorClass, RetryFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
@@ -27,26 +28,26 @@ export type CustomBackoff = (wait: { attempt: number; previousMs: number; roll: 
 const unlimited = { unlimited: Infinity };
 
 const backoffFields = {
-  strategy: word('exponential', 'constant', 'linear', 'exponential', 'fibonacci', 'polynomial'),
-  base: duration('100ms'),
-  factor: number(2, 1),
-  cap: duration('30s'),
+  strategy: word(defaults.backoff.strategy, 'constant', 'linear', 'exponential', 'fibonacci', 'polynomial'),
+  base: duration(defaults.backoff.base),
+  factor: number(defaults.backoff.factor, 1),
+  cap: duration(defaults.backoff.cap),
   jitter: either(
-    'full',
-    word('full', 'none', 'full', 'equal', 'decorrelated'),
+    defaults.backoff.jitter,
+    word(defaults.backoff.jitter, 'none', 'full', 'equal', 'decorrelated'),
     number(1, 0, 1),
     shape({ plusMinus: duration('100ms') }),
   ),
 };
 
 const fields = {
-  patience: duration('10s', unlimited),
-  attempts: count(4, 1, unlimited),
+  patience: duration(defaults.patience, unlimited),
+  attempts: count(defaults.attempts, 1, unlimited),
   backoff: either(true, callback<CustomBackoff>(), group(backoffFields)),
   retryOn: list(anything<RetryOn>(), []),
   retryOnly: list(anything<RetryOn>()),
   neverOn: list(callback<ErrorClass>(), []),
-  respectServer: group({ cap: duration('5m') }, true),
+  respectServer: group({ cap: duration(defaults.respectServer.cap) }, true),
 } satisfies FieldsOf<RetryFields<string>>;
 
 /**

@@ -1,11 +1,12 @@
 import { duration, type FieldsOf, group, number } from '../fields.ts';
 import { Throttle } from '../machines/throttle.ts';
+import { throttle as defaults } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { ThrottleFields } from '../policy/policy-spec.ts';
 import { addGuards, perTarget } from './per-target.ts';
 
 const fields = {
-  throttle: group({ k: number(2, 1), window: duration('30s', undefined, 1) }),
+  throttle: group({ k: number(defaults.k, 1), window: duration(defaults.window, undefined, 1) }),
 } satisfies FieldsOf<ThrottleFields>;
 
 /**

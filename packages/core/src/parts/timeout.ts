@@ -1,6 +1,7 @@
 import { duration, type FieldsOf } from '../fields.ts';
 import { AutoTimeout } from '../machines/auto-timeout.ts';
 import { Latency } from '../machines/latency.ts';
+import { attemptTimeout as defaultTimeout } from '../policy/default-policy.ts';
 import { definePart } from '../policy/part.ts';
 import type { TimeoutFields } from '../policy/policy-spec.ts';
 import { OptionsError } from '../report/errors.ts';
@@ -10,7 +11,7 @@ const AUTO = 0;
 const SPLIT = -1;
 
 const fields = {
-  attemptTimeout: duration('auto', { auto: AUTO, split: SPLIT, none: Infinity }, 1),
+  attemptTimeout: duration(defaultTimeout, { auto: AUTO, split: SPLIT, none: Infinity }, 1),
 } satisfies FieldsOf<TimeoutFields>;
 
 /**

@@ -6,7 +6,7 @@ import type { Duration } from './duration.ts';
 
 /**
  * The document of a policy with all parts. Editors show the comments in this file, and `npm run options`
- * copies them to JSON Schema and the docs. Defaults come from the tables in `parts/`.
+ * copies them to JSON Schema and the docs. `default-policy.ts` contains the defaults.
  */
 export interface PolicySpec
   extends NameFields,
