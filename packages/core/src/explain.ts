@@ -30,7 +30,7 @@ export interface Explanation {
   readonly operationRing: readonly ExplainedPlace[];
   /** The parts that wrap each single attempt, outermost first. */
   readonly attemptRing: readonly ExplainedPlace[];
-  /** The settings of the parts that wrap neither the whole work nor each attempt. */
+  /** The settings that belong to no part in `operationRing` or `attemptRing`. */
   readonly others: readonly Setting[];
   /** The waits after each of the first ten attempts. Empty for a policy with only one attempt. */
   readonly delays: readonly DelayRow[];

@@ -11,8 +11,9 @@ export type Marked<E> = E extends object ? E : Error;
 const marks = /* @__PURE__ */ new WeakMap<object, Judgement>();
 
 /**
- * Marks `error` so that it is retried: `throw transient(error)`. `unprocessed: true` promises that the
- * attempt had no effect. Then a retry is made even for an operation with `idempotent: false`.
+ * Marks `error` so that it is retried: `throw transient(error)`. With `unprocessed: true`, the caller
+ * promises that the attempt had no effect. In this case a retry is made even for an operation with
+ * `idempotent: false`.
  */
 export function transient<E>(error: E, { unprocessed = false }: { unprocessed?: boolean } = {}): Marked<E> {
   return mark(error, { class: 'transient', unprocessed });

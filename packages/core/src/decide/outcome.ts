@@ -44,9 +44,12 @@ export type Classifier = (outcome: Outcome, epochMs: () => number) => Judgement 
 /** A named classifier for the errors of one protocol or library. `retryOn: ['sql']` refers to it by name. */
 export interface Pack<Name extends string = string> {
   readonly pack: Name;
-  /** True: every policy uses this pack, unless the policy sets `retryOnly`. */
+  /** True: every policy uses this pack (named classifier), unless the policy sets `retryOnly`. */
   readonly byDefault?: boolean | undefined;
   readonly classify: Classifier;
-  /** True: the pack classifies not only errors, but also returned values, such as HTTP responses. */
+  /**
+   * True: the pack (named classifier) classifies not only errors, but also returned values, such as HTTP
+   * responses.
+   */
   readonly values?: boolean | undefined;
 }

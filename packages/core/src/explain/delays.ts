@@ -16,7 +16,7 @@ export interface Delays {
 export interface DelayRow extends Delays {
   /** The attempt that has just failed, counted from 1. */
   readonly afterAttempt: number;
-  /** The waits if that attempt failed because the target throttled it. */
+  /** The waits if that attempt failed because the target throttled it (asked for fewer calls). */
   readonly throttled: Delays;
 }
 

@@ -37,8 +37,8 @@ function settingsOf(field: Field, value: unknown, path: string, isDefault: boole
 }
 
 /**
- * Returns the definition in `of` that fits the value. A definition also fits if its `read` throws: it
- * recognised the value, but found an error inside it.
+ * Returns the definition in `of` that fits the value. A definition also fits if its `read` throws: in this
+ * case it has recognised the value, but the value contains an error.
  */
 function recognising(of: readonly Field[], value: unknown): Field {
   const found = of.find((each) => {

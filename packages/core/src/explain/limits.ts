@@ -43,8 +43,8 @@ const waitsMax = 1000;
 export function worstTime(plan: Plan, isGuarded: boolean): WorstTime {
   const { patienceMs, attempts, attemptTimeoutMs: timeoutMs } = plan;
   const waitsMs = sum(waitsOf(plan, MOST, waitsMax), attempts - 1);
-  // A timeout of 0 means that attempts have no fixed time limit. Then only the time limit of the whole work
-  // is certain.
+  // A timeout of 0 means that attempts have no fixed time limit. In this case only the time limit of the
+  // whole work is certain.
   const attemptsMs = timeoutMs > 0 ? attempts * timeoutMs : Infinity;
   const failing = endOf(patienceMs, waitsMs);
   const hanging = endOf(isGuarded ? patienceMs : Infinity, waitsMs + attemptsMs);
@@ -138,8 +138,8 @@ function sentence({ ms, by }: End, attempts: number): string {
 }
 
 /**
- * Adds up `count` waits. Waits missing in `known` are as long as the last known one. An infinite wait ends
- * the work, so the sum stops before it.
+ * Adds up `count` waits. If `known` has fewer waits, each missing one is as long as the last known one. An
+ * infinite wait ends the work, so the sum stops before it.
  */
 function sum(known: readonly number[], count: number): number {
   const endless = known.indexOf(Infinity);

@@ -90,8 +90,8 @@ function inWords(outcome: unknown): string {
 }
 
 /**
- * Returns the code of the first cause that has a code, such as ` (ECONNRESET)`. The message `fetch failed`
- * alone does not say what failed.
+ * Returns the code of the first cause that has a code, such as ` (ECONNRESET)`. Without it, a message such as
+ * `fetch failed` does not say what failed.
  */
 function causeCode(outcome: object, text: string): string {
   // The cause of an error of Holdfast is the error of an earlier attempt. That attempt has its own line in

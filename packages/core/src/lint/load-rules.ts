@@ -4,8 +4,8 @@ import { defineRules } from './rule.ts';
 const ratioMax = 0.3;
 const kMin = 1.1;
 /**
- * A burst may have at most the attempts that the rate allows in this many ms. A larger burst would allow more
- * than 1.5 times the rate within one minute.
+ * A burst may contain at most the attempts that the rate allows in this many ms. With a larger burst, more
+ * than 1.5 times the rate could be sent within one minute.
  */
 const burstMaxMs = 30_000;
 

@@ -7,7 +7,8 @@ export interface AdaptiveLimitSettings {
 
 /**
  * The limit is adjusted once per window of answers. A window lasts at least WINDOW_MS, or the mean latency if
- * that is longer. It then waits for ANSWERS_MIN answers, for at most PATIENT_WINDOWS times that minimum.
+ * that is longer. If it has fewer than ANSWERS_MIN answers then, it continues, up to PATIENT_WINDOWS times
+ * that minimum.
  */
 const WINDOW_MS = 100;
 const ANSWERS_MIN = 50;
@@ -20,15 +21,16 @@ const PATIENT_WINDOWS = 5;
 const HEADROOM = 1.25;
 
 /**
- * Per window, the limit is multiplied by GROWTH, or by GROWTH_FREE while the target seems to have no queue.
- * That is: while the latency is below FREE × the latency without a queue.
+ * In each window in which the limit was reached, the limit is multiplied by GROWTH. While the target seems to
+ * have no queue, it is multiplied by GROWTH_FREE instead: while the latency is below FREE × the latency
+ * without a queue.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
 const FREE = 1.1;
 
 /**
- * A limit that is too high falls by this share of its distance to the right value, per window.
+ * In each window, a limit that is too high moves towards the right value by this share of the difference.
  * SHRINK_SOON_WEIGHT is used after two windows in a row with a latency above FAR × the latency without a
  * queue.
  */
@@ -167,7 +169,7 @@ export class AdaptiveLimit {
       this.#limit += Math.min(0, fits - this.#limit) * weight;
     } else if (reached && warm) {
       // A window much faster than `#baseMs` (the latency without a queue) shows that `#baseMs` is too high.
-      // Then a latency near `#baseMs` does not prove that the queue is empty.
+      // In this case a latency near `#baseMs` does not prove that the queue is empty.
       const isFree = inflation < FREE && meanMs > this.#baseMs / FREE;
       this.#limit = this.#limit * (isFree ? GROWTH_FREE : GROWTH) + 1;
     }

@@ -23,8 +23,8 @@ const SHARES_MAX = 10;
  * their p99.9, or six times their median if that is longer.
  *
  * With fewer than 1,000 answers, each attempt gets an equal share of the patience (the time limit of the
- * whole work). If twice the longest duration so far is more, the attempt gets that. The last attempt gets all
- * the remaining patience.
+ * whole work), or twice the longest duration so far if that is more. The last attempt gets all the remaining
+ * patience.
  *
  * Timeouts are not recorded as durations. But each timeout in a row doubles a learnt limit. Otherwise answers
  * that are slower than the limit would never be recorded.
@@ -50,8 +50,8 @@ export class AutoTimeout {
     const isQuestioned = timedOut || (answered && this.#stretch > 1);
     if (!isQuestioned) return;
     const limitMs = this.isLearnt ? this.#learntMs() : this.#unlearntMs(shareMs);
-    // Many attempts may time out at the same limit, but only the first of these timeouts doubles it. The 1 ms
-    // allows for rounding.
+    // Many attempts may time out at the same limit, but only the first of these timeouts doubles the limit.
+    // The 1 ms allows for rounding.
     if (timedOut && durationMs >= limitMs * this.#stretch - 1) this.#stretch *= 2;
     if (!timedOut && durationMs <= limitMs) this.#stretch = 1;
   }

@@ -30,8 +30,8 @@ export interface BreakerSettings {
   readonly minimum: number;
   readonly failureRatio: number;
   /**
-   * The breaker opens after this many failures in a row. With heavy traffic more are needed, because a short
-   * row can be chance. 0: failures in a row do not open it.
+   * The breaker opens after this many failures in a row. With heavy traffic more failures are needed, because
+   * a few failures in a row can be chance. 0: failures in a row do not open it.
    */
   readonly consecutive: number;
   /** A call that takes longer than this is slow. Infinity: no call is slow. */
@@ -52,8 +52,8 @@ export interface BreakerSettings {
  */
 export interface BreakerSnapshot {
   /**
-   * A half-open breaker is saved as `open`. Its open time has passed, so it can send a probe immediately
-   * after `restore`.
+   * A half-open breaker is saved as `open`. Its open time has passed, so it can send a probe (a trial call)
+   * immediately after `restore`.
    */
   readonly state: 'closed' | 'open';
   readonly forced?: 'open' | 'closed' | undefined;
@@ -77,24 +77,29 @@ const FAILURES = 1;
 const SLOW = 2;
 const FULL = 3;
 
-/** Used instead of a ticket while there is none. It is not −1, because `admit` returns −1 for a refusal. */
+/**
+ * Used instead of a ticket (the number of an admitted call) when there is none. It is not −1, because `admit`
+ * returns −1 for a refusal.
+ */
 const NONE = -2;
 
 /**
- * With more traffic, the breaker opens only after a longer row of failures. Each doubling of the calls in the
+ * With more traffic, more failures in a row are needed to open the breaker. Each doubling of the calls in the
  * window, above `minimum`, adds this many failures.
  */
 const ROW_GROWTH = 2;
 /**
- * A row of failures opens the breaker only if chance alone would cause fewer than this many such rows per
- * window.
+ * Failures in a row open the breaker only if chance alone would cause them less often than this per window.
  */
 const UNLIKELY = 0.01;
 
 /** `slowOver` is called only for calls that took longer than this. */
 const SLOW_MIN_MS = 1000;
 
-/** After this many refused calls, a probe may be sent early: as soon as the shortest open time has passed. */
+/**
+ * After this many refused calls, a probe (a trial call) may be sent early: as soon as the shortest open time
+ * has passed.
+ */
 const REFUSALS_A_ROUND = 100;
 
 /**
@@ -132,7 +137,9 @@ export class Breaker {
    * not counted.
    */
   succeeded = 0;
-  /** How many calls and probes have failed, including slow probes and probes without a result. */
+  /**
+   * How many calls and probes (trial calls) have failed, including slow probes and probes without a result.
+   */
   failed = 0;
 
   readonly #settings: BreakerSettings;
@@ -143,18 +150,20 @@ export class Breaker {
   #forcedBecause: string | undefined = undefined;
   #changedAt = 0;
   #cause: BreakerCause | undefined = undefined;
-  /** The ticket that all calls share while the breaker is closed; NONE in the other states. */
+  /** The ticket (number) that all calls share while the breaker is closed; NONE in the other states. */
   #ticket = 0;
   #serial = 0;
   #inARow = 0;
   #failingSince = 0;
   #openForMs = 0;
   #reopensAt = 0;
-  /** The earliest time at which a probe may be sent, however many calls were refused. */
+  /** The earliest time at which a probe (a trial call) may be sent, however many calls were refused. */
   #soonestAt = 0;
   #turnedAway = 0;
   #successes = 0;
-  /** The tickets of the probes in flight, each with the time at which the probe counts as failed. */
+  /**
+   * The tickets (numbers) of the probes in flight, each with the time at which the probe counts as failed.
+   */
   readonly #probes: Map<number, number> = new Map();
 
   constructor(settings: BreakerSettings, random: Random) {
@@ -206,8 +215,8 @@ export class Breaker {
   }
 
   /**
-   * Admits a call: returns its ticket, or −1 if the call must not be sent. A probe without a result counts as
-   * failed after `leaseMs`.
+   * Admits a call: returns its ticket (its number), or −1 if the call must not be sent. A probe (a trial
+   * call) without a result counts as failed after `leaseMs`.
    */
   admit(now: number, leaseMs: number): number {
     return this.#ticket >= 0 ? this.#ticket : this.#admitProbe(now, leaseMs);
@@ -382,15 +391,15 @@ export class Breaker {
     return this.#state === 'open' ? now >= this.#reopensAt : this.#probes.size < this.#settings.probes;
   }
 
-  /** Removes the probe with this ticket. Returns false if no such probe is in flight. */
+  /** Removes the probe (a trial call) with this ticket. Returns false if no such probe is in flight. */
   #takes(now: number, ticket: number): boolean {
     this.#catchUp(now);
     return this.#probes.delete(ticket);
   }
 
   /**
-   * Makes the changes that are due. If a probe has no result in time, the breaker opens again. If the clock
-   * has gone back, the open time starts again.
+   * Makes the changes of state that are due. If a probe (a trial call) has no result in time, the breaker
+   * opens again. If the clock has gone back, the open time starts again.
    */
   #catchUp(now: number): void {
     const wentBack = now < this.#reopensAt - this.#openForMs;

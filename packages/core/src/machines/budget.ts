@@ -35,14 +35,16 @@ const TOKEN = 1_000_000;
 
 /** The most tokens that a new budget starts with. */
 const CREDIT_MAX = 100;
-/** The minimum size of the bucket grows at most to this many tokens. */
+/** The budget is a bucket of tokens. The minimum size of the bucket grows at most to this many tokens. */
 const FLOOR_MAX = 10;
 /**
- * A successful retry raises the minimum size of the bucket by this amount. A failed retry lowers it as much.
+ * A successful retry raises the minimum size of the token bucket by this amount. A failed retry lowers it by
+ * the same amount.
  */
 const FLOOR_STEP = TOKEN / 2;
 /**
- * Each success at the first attempt shrinks the minimum size of the bucket: the part above one token, by 1 %.
+ * Each success at the first attempt lowers the minimum size of the token bucket: the part above one token
+ * shrinks by 1 %.
  */
 const FADE = 0.01;
 /** All retries together are at most this share of the first attempts: 30 retries for 100 first attempts. */
@@ -67,7 +69,7 @@ export class RetryBudget {
   #firstTries: SlidingCounts;
   #credit: StartCredit;
   #earned = 0;
-  /** The minimum size of the bucket, in millionths of a token. */
+  /** The minimum size of the token bucket, in millionths of a token. */
   #floor = TOKEN;
   /** How many more successful retries are free, in millionths. Each first try increases this number. */
   #free: number;
@@ -94,8 +96,8 @@ export class RetryBudget {
   firstTry(now: number): void {
     this.#firstTries.turn(now);
     this.#firstTries.add(0);
-    // Drops the tokens above the current limit. Otherwise a later burst of calls could raise the limit and
-    // free them.
+    // Drops the tokens above the current limit. Otherwise a later burst of calls could raise the limit, and
+    // these tokens could be spent again.
     this.#earn(0);
     const free = Math.max(0, Math.min(2 * this.#deposit, RETRIES_MAX * TOKEN - this.#deposit));
     this.#free = Math.min(this.#free + free, this.#floorMax);
@@ -155,9 +157,9 @@ export class RetryBudget {
     this.#credit.pass(now);
     this.#earn(0);
     const held = this.#earned + this.#credit.left;
-    // The balance may fall below zero by `overdraft`. Start credit (the tokens of a new budget) reduces it,
-    // so that both together are at most `#floorMax`. A postpaid retry in flight may still cost a token, so
-    // that token is subtracted.
+    // The balance may fall below zero by `overdraft`. Start credit (the tokens of a new budget) reduces
+    // `overdraft`, so that both together are at most `#floorMax`. A postpaid retry in flight may still cost a
+    // token, so that token is subtracted.
     const overdraft = Math.max(0, Math.min(this.#floor - TOKEN, this.#floorMax - this.#credit.left));
     const overdrawn = held + overdraft - this.#pending * TOKEN;
     return (postpaid ? overdrawn : Math.min(held, overdrawn)) / TOKEN;

@@ -6,8 +6,9 @@ export const QUEUED = 1;
 export const ADMITTED = 2;
 
 /**
- * A call that can wait for a permit. The object is also the list node of the queue, so that queueing
- * allocates no memory. A queued call ends its wait with exactly one of the three methods, or with `abandon`.
+ * A call that can wait for a permit (the right to run). The object is also the list node of the queue, so
+ * that queueing allocates no memory. A queued call ends its wait with exactly one of the three methods, or
+ * with `abandon`.
  */
 export interface Waiter {
   /** 0 critical, 1 default, 2 sheddable. */
@@ -29,7 +30,7 @@ export interface Waiter {
 export interface BulkheadSettings {
   readonly concurrent: number;
   readonly queueMax: number;
-  /** Additional permits that only critical calls get. Default: 0. */
+  /** Additional permits (rights to run) that only critical calls get. Default: 0. */
   readonly reserved?: number;
 }
 
@@ -41,10 +42,13 @@ export interface BulkheadSettings {
  * that call is next. To react earlier, set a timer and call `abandon`.
  */
 export class Bulkhead {
-  /** The number of permits in use. It exceeds the limit only after `resize` has lowered the limit. */
+  /**
+   * The number of permits (rights to run) in use. It exceeds the limit only after `resize` has lowered the
+   * limit.
+   */
   inFlight = 0;
   queued = 0;
-  /** How many permits `forfeit` has taken back from calls that did not end in time. */
+  /** How many permits (rights to run) `forfeit` has taken back from calls that did not end in time. */
   zombies = 0;
   /**
    * True: among calls of one priority, the newest is served first. During overload this is better, because
@@ -66,7 +70,7 @@ export class Bulkhead {
     return this.#settings;
   }
 
-  /** Takes a permit if one is free and no queued call must be served before this call. */
+  /** Takes a permit (the right to run) if one is free and no queued call must be served before this call. */
   tryEnter(priority = 1): boolean {
     if (priority === 0 ? this.oldest(0) : this.queued > 0) return false;
     if (this.inFlight >= this.#permits(priority)) return false;
@@ -75,8 +79,8 @@ export class Bulkhead {
   }
 
   /**
-   * Takes a permit, or a place in the queue. Returns ADMITTED, QUEUED or FULL. It calls no method of
-   * `waiter`.
+   * Takes a permit (the right to run), or a place in the queue. Returns ADMITTED, QUEUED or FULL. It calls no
+   * method of `waiter`.
    */
   enter(now: number, waiter: Waiter): number {
     if (this.tryEnter(waiter.priority)) return ADMITTED;
@@ -97,7 +101,7 @@ export class Bulkhead {
     return fits ? QUEUED : FULL;
   }
 
-  /** Returns a permit, and admits the next queued call. */
+  /** Gives a permit (the right to run) back, and admits the next queued call. */
   leave(now: number): void {
     if (this.inFlight > 0) this.inFlight--;
     if (this.queued > 0) this.#serve(now);
@@ -137,8 +141,8 @@ export class Bulkhead {
   }
 
   #serve(now: number): void {
-    // `waiter.admitted` below may call `leave`, which calls this method again. Then the loop that is already
-    // running serves the next call, without recursion.
+    // `waiter.admitted` below may call `leave`, which calls this method again. In this case the loop that is
+    // already running serves the next call, without recursion.
     if (this.#serving) return;
     this.#serving = true;
     try {

@@ -29,13 +29,17 @@ const SHARE_WEIGHT = 0.05;
 const LATENCY_WEIGHT = 0.2;
 
 /**
- * A target's `share` is the part of its calls that succeed. After an ejection it is set to SHARE_ON_TRIAL.
- * When it rises above SHARE_WELL, the target counts as healthy, and its number of ejections is reset to 0.
+ * A target's `share` is the part of its calls that succeed. After an ejection (the target is not chosen for a
+ * while), `share` is set to SHARE_ON_TRIAL. When `share` rises above SHARE_WELL, the target counts as
+ * healthy, and its number of ejections is reset to 0.
  */
 const SHARE_ON_TRIAL = 0.6;
 const SHARE_WELL = 0.95;
 
-/** A target is ejected if its share of successes is this much below the mean share of the other targets. */
+/**
+ * A target is ejected (not chosen for a while) if its share of successes is this much below the mean share of
+ * the other targets.
+ */
 const GAP = 0.3;
 
 /**
@@ -60,7 +64,7 @@ export class TargetHealth {
 
   /**
    * Reports the result of a call. A fast failure does not lower the average latency. Results that arrive
-   * during an ejection are ignored.
+   * while the target is ejected (not chosen) are ignored.
    */
   settle(now: number, durationMs: number, ok: boolean): void {
     if (now < this.ejectedUntil) return;
@@ -160,8 +164,8 @@ export class Choice<T extends Candidate> {
   }
 
   /**
-   * Whether a candidate is ejected. This call ejects a candidate that has failed often enough since the last
-   * check.
+   * Whether a candidate is ejected (not chosen for a while). This call ejects a candidate that has failed
+   * often enough since the last check.
    */
   isEjected({ health }: T, all: readonly T[], now: number): boolean {
     return now < health.ejectedUntil || (health.inARow > 0 && this.#tryEject(health, all, now));

@@ -34,7 +34,8 @@ export class Gcra {
 
   /**
    * Admits a call with this `cost` and returns the ms to wait before making it. If the wait would be longer
-   * than `maxWaitMs`, nothing is admitted and the result is −1. An admitted cost cannot be returned.
+   * than `maxWaitMs`, nothing is admitted and the result is −1. The cost of an admitted call cannot be given
+   * back.
    */
   reserve(now: number, maxWaitMs: number, cost = 1): number {
     const waitMs = this.peek(now, cost);

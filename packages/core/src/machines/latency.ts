@@ -8,7 +8,8 @@ const MOST_US = 0x7fffffff;
 
 /**
  * Samples are kept in two generations, and quantiles cover both. A new generation starts after
- * GENERATION_SAMPLES samples or after GENERATION_MS. Then the older of the two is dropped.
+ * GENERATION_SAMPLES samples or after GENERATION_MS. At that time, the older of the two generations is
+ * dropped.
  */
 const GENERATION_SAMPLES = 5_000;
 const GENERATION_MS = 300_000;

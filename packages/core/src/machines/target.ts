@@ -13,8 +13,8 @@ export class Target {
   readonly name: string | undefined;
   inFlight = 0;
   /**
-   * To save time, the clock is read only at the end of some successful attempts. This counts the successes
-   * since the last reading.
+   * To save time, the clock is read only at the end of some successful attempts. `untimed` counts the
+   * successes since the clock was last read.
    */
   untimed = 0;
   budget: RetryBudget | undefined = undefined;

@@ -37,7 +37,9 @@ export class Targets<T extends object> implements Iterable<[name: string, target
     return this.#all.get(name) ?? this.#add(name, now);
   }
 
-  /** All targets. The overflow target comes last, if it exists. */
+  /**
+   * All targets. The overflow target (new names share it when there are too many) comes last, if it exists.
+   */
   *[Symbol.iterator](): Generator<[name: string, target: T]> {
     yield* this.#all;
     if (this.#overflow) yield [OVERFLOW, this.#overflow];

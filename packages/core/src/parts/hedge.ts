@@ -11,14 +11,19 @@ import { addGuards, perTarget } from './per-target.ts';
 
 /** Decides when a hedge (a second attempt while the first is in flight) may be sent. */
 export interface HedgeRules {
-  /** Returns when to send a hedge for an attempt that is sent at `now`. Infinity: no hedge is sent. */
+  /**
+   * Returns when to send a hedge (a second attempt) for an attempt that is sent at `now`. Infinity: no hedge
+   * is sent.
+   */
   at(work: Work, target: Target, now: number): number;
   /**
-   * Takes one token from the retry budget and one from the hedge budget. If one budget is empty, takes none
-   * and returns false.
+   * Takes one token for a hedge (a second attempt) from each of two budgets: the retry budget and the hedge
+   * budget. If one budget is empty, takes none and returns false.
    */
   may(work: Work, now: number): boolean;
-  /** Gives the tokens of `may` back to both budgets, because the hedge was not sent. */
+  /**
+   * Gives both budgets back the tokens that `may` took, because the hedge (a second attempt) was not sent.
+   */
   refund(work: Work): void;
 }
 

@@ -3,7 +3,7 @@ import type { Story } from '../report/story.ts';
 import { attemptRun, type Ending, type Failure } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
 
-/** Runs the next inner layer, or the operation itself, with these options. */
+/** Runs the next inner layer (such as the cache), or the operation itself, with these options. */
 export type Next<T> = (options: RunOptions) => Promise<Ending<T>>;
 
 /**
@@ -19,7 +19,7 @@ export interface Layer {
   around<T>(operation: Operation<T>, options: RunOptions, next: Next<T>): Promise<Ending<T>>;
 }
 
-/** Runs `operation` inside the layers of a compiled policy, outermost layer first. */
+/** Runs `operation` inside the layers of a compiled policy (such as the cache), outermost layer first. */
 export function runLayers<T>(
   plan: Plan,
   operation: Operation<T>,
@@ -40,7 +40,7 @@ export function addLayer(plan: Plan, layer: Layer): void {
   plan.runLayers = runLayers;
 }
 
-/** Makes the result of a run that a layer ends with an error. */
+/** Makes the result of a run that a layer (such as the cache) ends with an error. */
 export function failure(error: unknown, story: Story): Failure<never> {
   return { ok: false, thrown: true, error, value: undefined, story };
 }

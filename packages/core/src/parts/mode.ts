@@ -80,8 +80,8 @@ async function observe<T>(
     onWait: undefined,
     observed: true,
   });
-  // `real` is still undefined if the policy would refuse the call or make it wait. The real call is then made
-  // here.
+  // `real` is still undefined if the policy would refuse the call or make it wait. In this case the real call
+  // is made here.
   const { ending } = real ?? call(options.target ?? options.targets?.[0]);
   void shadow.then(({ story: { log, stop } }) => {
     const { would } = counters;

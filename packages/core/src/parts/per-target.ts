@@ -16,7 +16,7 @@ const targetsMax = 1000;
 
 /**
  * Makes the attempts of a compiled policy pass guards (breaker, bulkhead, …). `hasFastPath: false`: the guard
- * may delay an attempt or send a second one. Then every run needs the state machine `Work`.
+ * may delay an attempt or send a second one. In this case every run needs the state machine `Work`.
  */
 export function addGuards(plan: Plan, hasFastPath = true): void {
   plan.work = guardedWork;
@@ -77,8 +77,8 @@ export function perTarget(plan: Plan, scope: 'member' | 'pool', create: (target:
 }
 
 /**
- * Gives the state of a target to the new plan that `update` compiles. Runs in progress still use the old
- * plan, so both plans share the state.
+ * `update` compiles a new plan (the compiled form of a policy). This function gives the new plan the state of
+ * a target. Runs in progress still use the old plan, so both plans share the state.
  */
 function carryOverTarget(next: Target, from: Target, now: number): void {
   const { breaker, limiter, throttle, budget, hedgeBudget, bulkhead, latency } = from;

@@ -13,15 +13,18 @@ export class Counters {
   failedAfterRetry = 0;
   hedges = 0;
   timeouts = 0;
-  /** Calls whose bulkhead permit was taken back because they still ran 30 s after the policy gave them up. */
+  /**
+   * Calls that still ran 30 s after the policy had given them up. The bulkhead (the limit of calls in flight)
+   * then took back their permits.
+   */
   zombies = 0;
   /** Runs that failed, but returned the result of a fallback. */
   fallbacks = 0;
   /** How many runs ended without success, by stop reason. */
   readonly stops: Record<string, number> = {};
   /**
-   * In mode `observe`: how often the policy would have retried (`retry`) or given up (by stop reason). All
-   * other counters count only the calls that were really made.
+   * In mode `observe`: how often the policy would have retried (key `retry`) or given up (key: the stop
+   * reason). All other counters count only the calls that were really made.
    */
   readonly would: Record<string, number> = {};
 

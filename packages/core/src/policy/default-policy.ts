@@ -1,6 +1,6 @@
 /*
  * The defaults of a policy. `PolicySpec` says what each option means, and the tables of fields in `parts/` read
- * these constants. There is a constant for each part, so that a bundle contains only those of its parts.
+ * these constants. Each part has its own constant, so that a bundle contains only the constants of its parts.
  */
 
 export const patience = '10s';
@@ -29,7 +29,7 @@ export const breaker = {
   whenOpen: 'stop',
 } as const;
 
-/** For runs that name several `targets`. */
+/** The part `choice`, which runs with several `targets` use. */
 export const choice = { consecutive: 5, ejectFor: ['10s', '5m'] } as const;
 
 export const mode = 'enforce';
@@ -41,5 +41,5 @@ export const limiter = { rate: '50/s', burst: 100, wait: '0ms' } as const;
 export const hedge = { extraLoad: 0.02 } as const;
 export const throttle = { k: 2, window: '30s' } as const;
 export const cache = { fresh: '1s', staleIfError: '0ms', entriesMax: 1000 } as const;
-/** `to` has no default. */
+/** The field `to` is required, so it has no default. */
 export const fallback = { reserve: '0ms' } as const;

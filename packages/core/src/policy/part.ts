@@ -9,7 +9,7 @@ import type { NameFields, RetryFields } from './policy-spec.ts';
  */
 export interface Part<T extends Table = Table, Spec = SpecOf<T>> {
   readonly key: string;
-  /** −1: this part is created before the other parts. 1: it is created after them. */
+  /** −1: this part is created before the other parts. 1: it is created after them. Undefined: in between. */
   readonly order?: -1 | 1 | undefined;
   readonly fields: T;
   /**

@@ -14,8 +14,8 @@ const peerWords = {
 };
 
 /**
- * Returns our name for the option `word` of another library; undefined if we have none there. The name is a
- * path relative to the object with the options `names`.
+ * Returns our name for the option `word` of another library; undefined if `names` has no such option. The
+ * name is a path relative to the object with the options `names`.
  */
 export function peerWord(word: string, value: unknown, names: readonly string[]): string | undefined {
   for (const [ours, theirs] of Object.entries(peerWords)) {

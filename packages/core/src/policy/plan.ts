@@ -114,15 +114,15 @@ export interface FastPaths {
     | (<T>(plan: Plan, operation: Operation<T>, options: RunOptions | undefined) => Promise<T> | undefined)
     | undefined;
   /**
-   * Refuses a call at an open breaker, without the state machine `Work`. Returns undefined if this run needs
-   * the state machine.
+   * Refuses a call at an open breaker, without the state machine `Work` of a run. Returns undefined if this
+   * run needs the state machine.
    */
   fastRefusal: ((plan: Plan, options: RunOptions | undefined) => Failure<never> | undefined) | undefined;
   /** Counts a successful run of a policy without guards (breaker, bulkhead, …), and returns the value. */
   countSuccess: (value: unknown) => unknown;
   /**
-   * True: the policy has no guards (breaker, bulkhead, …). Then a run without options needs the state machine
-   * only if its first attempt fails.
+   * True: the policy has no guards (breaker, bulkhead, …). In this case a run without options needs the state
+   * machine only if its first attempt fails.
    */
   canSkipMachine: boolean;
   /** True: some part of the policy needs the start time of an attempt, so the clock must be read. */

@@ -103,7 +103,7 @@ export const registry = /* @__PURE__ */ definePart({
     if (name === undefined) return;
     plans.set(name, plan);
     plan.carryOver.push(() => {
-      // `update` may have changed the name. Then the old name must not be listed.
+      // `update` may have changed the name. In this case the old name must not be listed.
       if (plans.get(name) === plan) plans.delete(name);
     });
   },

@@ -188,8 +188,8 @@ function reporter(plan: Plan): Reporter {
     return work.options?.observed ? { ...of, observed: true } : of;
   }
   /**
-   * Some notices belong to no single run, such as a breaker's change. They are `observed` if the policy acts
-   * on no run.
+   * Some notices belong to no single run, for example the notice that a breaker changed its state. They are
+   * marked as `observed` if the policy acts on no run.
    */
   function mark(): { observed?: true } {
     return plan.enforcedShare === 0 ? { observed: true } : {};

@@ -31,11 +31,11 @@ export interface Story {
   readonly stop: StopReason | undefined;
   /** The failed attempts. At most 100 are kept: the first one and the latest 99. */
   readonly log: readonly StoryAttempt[];
-  /** The story of another run inside the operation, if that run gave up on the same error. */
+  /** The story (the record) of another run inside the operation, if that run gave up on the same error. */
   readonly inner: Story | undefined;
 }
 
-/** How a run that gave up has ended. It is stored with the error that the run threw. */
+/** Describes the end of a run that gave up. It is stored with the error that the run threw. */
 export interface RunEnding {
   readonly story: Story;
   /** The serial number of the run: `nextSerial` returned it when the run began. */
@@ -77,8 +77,8 @@ function endingOf(error: object): RunEnding | undefined {
 }
 
 /**
- * Returns the story of a run inside an attempt, if that run gave up on `error` or on one of its causes.
- * `since` is the serial number of the attempt. Runs that began earlier are ignored.
+ * Returns the story (the record) of a run inside an attempt, if that run gave up on `error` or on one of its
+ * causes. `since` is the serial number of the attempt. Runs that began earlier are ignored.
  */
 export function endedInside(error: unknown, since: number): Story | undefined {
   if (lastEnded <= since) return undefined;

@@ -39,7 +39,7 @@ export class Attempt implements Context {
     return undefined;
   }
 
-  /** Always false: without guards, no attempt times out. */
+  /** Always false: without guards (breaker, timeout, …), no attempt times out. */
   get abandoned(): boolean {
     return false;
   }
@@ -66,8 +66,8 @@ export class Attempt implements Context {
 }
 
 /**
- * An attempt in a policy with guards (breaker, bulkhead, timeout, …). The object is also an alarm. It rings
- * at the attempt timeout, or later to take back the permit of an abandoned call.
+ * An attempt in a policy with guards (breaker, bulkhead, timeout, …). The object is also an alarm, which
+ * rings at the attempt timeout. For an abandoned call the alarm rings later, to take back the call's permit.
  */
 export class GuardedAttempt extends Alarm implements Context {
   declare readonly plan: Plan;
@@ -79,7 +79,7 @@ export class GuardedAttempt extends Alarm implements Context {
   declare readonly targetState: Target;
   declare readonly startedAt: number;
   declare readonly ticket: number;
-  /** True: the attempt holds a permit of the target's bulkhead. */
+  /** True: the attempt holds a permit (the right to run) of the target's bulkhead. */
   declare permit: boolean;
   /**
    * True: the run does not wait for this attempt, because it timed out, was cancelled, or another attempt was
@@ -135,7 +135,7 @@ export class GuardedAttempt extends Alarm implements Context {
 
   /**
    * Aborts the signal, because the run does not need the result of this attempt. The operation may still run,
-   * and keeps its bulkhead permit for up to 30 s.
+   * and keeps its permit of the bulkhead (the limit of calls in flight) for up to 30 s.
    */
   abandon(now: number, reason: unknown): void {
     this.abandoned = true;
@@ -144,7 +144,10 @@ export class GuardedAttempt extends Alarm implements Context {
     if (this.permit) this.plan.clock.set(this, now + permitGraceMs);
   }
 
-  /** Returns the permit to the bulkhead. Call this method when the operation has ended. */
+  /**
+   * Gives the permit back to the bulkhead (the limit of calls in flight). Call this method when the operation
+   * has ended.
+   */
   release(now: number): void {
     if (!this.permit) return;
     this.permit = false;
@@ -153,8 +156,8 @@ export class GuardedAttempt extends Alarm implements Context {
   }
 
   /**
-   * Called 30 s after a call was abandoned, if it still runs. Its permit is taken back, and it is counted as
-   * a zombie.
+   * Called 30 s after a call was abandoned, if it still runs. Its permit (the right to run) is taken back,
+   * and it is counted as a zombie.
    */
   ring(now: number): void {
     const { counters, reporter } = this.plan;

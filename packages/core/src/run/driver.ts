@@ -18,7 +18,7 @@ export function stepAfter(work: Work, driver: Driver, attempt: Attempt, outcome:
   );
 }
 
-/** Returns the next step when the driver's alarm rings. */
+/** Returns the next step when the alarm of the driver (the code that performs the steps) rings. */
 export function stepAt(work: Work, now: number): Step {
   const { backingOff } = work;
   const step = work.alarm(now);
@@ -26,6 +26,10 @@ export function stepAt(work: Work, now: number): Step {
   return backingOff ? step : notifyWait(work, step);
 }
 
+/**
+ * Sets the timer of `driver` to the time at which `work` has its next step. If `work` only waits for an outcome,
+ * no timer is set.
+ */
 export function schedule(work: Work, driver: Driver): void {
   if (work.wakeAt < Infinity) work.plan.clock.set(driver, work.wakeAt);
 }

@@ -54,6 +54,7 @@ export function runnerOf(made: {
   };
 }
 
+/** Counts an operation and its first attempt, and returns this attempt. For policies without guards. */
 export function startPlainAttempt(plan: Plan, patienceEndsAt: number): Attempt {
   plan.counters.operations++;
   plan.counters.attempts++;
@@ -69,8 +70,8 @@ export function machineFor({ plan, attempt, serial, patienceEndsAt }: Attempt, s
 }
 
 /**
- * Called when a first attempt without a state machine has thrown. Creates the state machine, which decides
- * about a retry.
+ * Called when a first attempt that was made without the state machine has thrown. Creates the state machine,
+ * which decides about a retry.
  */
 function retryPlain<T>(
   this: Attempt,

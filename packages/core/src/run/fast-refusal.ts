@@ -25,7 +25,7 @@ export function refuseFast(plan: Plan, options: RunOptions | undefined): Refused
   return new Refused(plan.name, name, admitsAt - now);
 }
 
-/** Whether the options of a run need the state machine `Work` from the start. */
+/** Whether the options of a run need the state machine `Work` from the start, instead of a faster path. */
 export function needsMachineFor({ signal, patience, targets, ambient }: RunOptions): boolean {
   return (signal ?? patience ?? targets ?? ambient) !== undefined;
 }

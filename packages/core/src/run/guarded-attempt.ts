@@ -6,7 +6,10 @@ import type { GuardedAttempt } from './attempt.ts';
 
 /** A probe (the breaker's trial call) without a result counts as failed this many ms after its time limit. */
 const ticketGraceMs = 1000;
-/** If a probe has no time limit, it counts as failed after this many ms without a result. */
+/**
+ * If a probe (the breaker's trial call) has no time limit, it counts as failed after this many ms without a
+ * result.
+ */
 const unlimitedLeaseMs = 60_000;
 const sharesMax = 10;
 /**
@@ -16,8 +19,9 @@ const sharesMax = 10;
 const shareMinMs = 1;
 
 /**
- * Starts an attempt that all guards except the breaker have admitted. Returns undefined if the breaker does
- * not admit it. Then the caller must return the bulkhead permit.
+ * Starts an attempt that all guards except the breaker have admitted (rate limiter, bulkhead, …). Returns
+ * undefined if the breaker does not admit the attempt. In this case the caller must give the bulkhead permit
+ * back.
  */
 export function startAttempt<F extends GuardedAttempt>(
   Kind: new (...args: ConstructorParameters<typeof GuardedAttempt>) => F,
@@ -70,8 +74,8 @@ function sharesLeft(plan: Plan, attempt: number): number {
 }
 
 /**
- * Called when an attempt reaches its time limit. Returns when it must really end: later if no retry can
- * follow, or if the limit seems too short.
+ * Called when an attempt reaches its time limit. Returns when the attempt must really end: later if no retry
+ * can follow, or if the limit seems too short.
  */
 export function extendedEnd(guarded: GuardedAttempt, mayRetry: boolean): number {
   const { plan, attempt, startedAt, endsAt, patienceEndsAt } = guarded;

@@ -19,7 +19,10 @@ import { priorityRank } from './run-options.ts';
 import { SEND, STOP, type Step, WAIT } from './step.ts';
 import { PREPAID_TIMEOUT, REFUNDED, type Work } from './work.ts';
 
-/** If the work's time limit left an attempt fewer ms than this, its timeout says nothing about the target. */
+/**
+ * If the work's time limit left an attempt fewer ms than this, a timeout of the attempt says nothing about
+ * the target.
+ */
 const fairMs = 50;
 
 /** An answer is quick if it takes at most this multiple of the median duration. */
@@ -28,7 +31,7 @@ const quickFactor = 2;
 /** A run that waits for a half-open breaker checks it again after once to twice this many ms, at random. */
 const lookMs = 50;
 
-/** A guard did not admit the attempt. `Guards.refused` says why. */
+/** A guard (throttle, breaker, …) did not admit the attempt. `Guards.refused` says why. */
 const REFUSED = -1;
 type Admission = Step | typeof REFUSED;
 
@@ -50,7 +53,10 @@ export class Guards {
   declare hedgeAt: number;
   /** A server asked to wait until this time, so no attempt is sent before it. */
   declare hintedUntil: number;
-  /** Set while an attempt waits for a breaker, for the rate limiter or in the queue of the bulkhead. */
+  /**
+   * Set while an attempt waits: for a breaker, for the rate limiter, or in the queue of the bulkhead (the
+   * limit of calls in flight).
+   */
   declare paused: Pause | undefined;
   /** If the run has several targets: those that attempts were already sent to. */
   declare tried: Set<Target> | undefined;
@@ -177,7 +183,7 @@ export class Guards {
   refusal(): unknown {
     const { refused } = this;
     if (!refused || refused.because !== this.work.stop || this.work.attempt > 0) return this.work.result;
-    // The error must be created only once.
+    // `refused` is cleared, because the error must be created only once.
     this.refused = undefined;
     const afterMs = refused.admitsAt - this.work.endedAt;
     return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
@@ -405,12 +411,15 @@ export class Guards {
 interface Refusal {
   readonly target: Target;
   readonly because: RefusalReason;
-  /** When the guard expects to admit calls again; Infinity if that is unknown. */
+  /**
+   * When the guard that refused, such as the breaker, expects to admit calls again; Infinity if that is
+   * unknown.
+   */
   readonly admitsAt: number;
 }
 
 /**
- * Whether the retry after a timeout was answered quickly. Then a lost message probably caused the timeout,
+ * Whether the retry after a timeout was answered quickly. If so, a lost message probably caused the timeout,
  * not an overloaded target.
  */
 function isQuick({ targetState, startedAt }: GuardedAttempt, now: number): boolean {

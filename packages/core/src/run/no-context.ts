@@ -11,8 +11,8 @@ export function runWithoutContext(fn: () => void): void {
 }
 
 /**
- * Waits for the next call of `wake`. Each callback calls `then` for the next one. So all of them run in the
- * async context in which this module was loaded.
+ * Waits for the next call of `wake`. Each callback then waits for the call after that. So all callbacks run
+ * in the async context in which this module was loaded.
  */
 function awaitNext(): void {
   new Promise<void>((resolve) => {

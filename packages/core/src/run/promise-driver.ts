@@ -33,8 +33,8 @@ export interface Success<T> {
 export interface Failure<T> {
   readonly ok: false;
   /**
-   * False: nothing was thrown, but the returned value was classified as a failure. Then `run` returns that
-   * value.
+   * False: nothing was thrown, but the returned value was classified as a failure. In this case `run` returns
+   * that value.
    */
   readonly thrown: boolean;
   readonly error: unknown;
@@ -93,8 +93,9 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
   }
 
   /**
-   * Performs a step; after RETURNED or THREW, the step that follows. Call it in the async context of the
-   * caller. It is one long function, because each stack frame makes errors of the operation slower to create.
+   * Performs a step. For RETURNED or THREW, it performs the step that follows the end of the attempt `from`.
+   * Call it in the async context of the caller. It is one long function, because each stack frame makes
+   * errors of the operation slower to create.
    */
   step(input: Step | typeof RETURNED | typeof THREW | undefined, from?: Attempt, result?: unknown): void {
     const { work, operation } = this;
@@ -146,7 +147,7 @@ export class Run<T> extends Alarm implements Driver, AbortListener {
 
   aborted(reason: unknown): void {
     const { work } = this;
-    // A listener may abort the signal when the run has already ended. Then nothing is done.
+    // A listener may abort the signal when the run has already ended. In this case nothing is done.
     if (work.endedAt < 0) this.step(work.cancel(work.plan.clock.now(), reason));
   }
 
@@ -209,7 +210,10 @@ function start<T, R>(
 /** A resolved promise: its `then` callbacks run one microtask later. */
 export const soon: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
-/** Creates the driver for `work`, and the promise of its result. The caller performs the first step. */
+/**
+ * Creates the driver (it performs the steps of `work`), and the promise of the result. The caller performs
+ * the first step.
+ */
 export function follow<T, R>(
   work: Work,
   operation: Operation<T>,

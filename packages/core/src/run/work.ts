@@ -33,9 +33,12 @@ export class Work implements History {
   declare target: Target | undefined;
   declare budget: RetryBudget | undefined;
   declare payment: Payment;
-  /** The latest attempt. In a policy with guards, it is undefined while no attempt is in flight. */
+  /**
+   * The latest attempt. In a policy with guards (breaker, bulkhead, …), it is undefined while no attempt is
+   * in flight.
+   */
   declare current: Attempt | undefined;
-  /** When the driver must call `alarm`. Infinity: no alarm is needed. */
+  /** When the driver (the code that performs the steps) must call `alarm`. Infinity: no alarm is needed. */
   declare wakeAt: number;
   /** True between the decision to retry and the next attempt. */
   declare backingOff: boolean;
@@ -51,7 +54,10 @@ export class Work implements History {
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
-  /** The driver of this run. It performs the steps that the queue of the bulkhead causes. */
+  /**
+   * The driver of this run. It performs the steps that are caused by the queue of the bulkhead (the limit of
+   * calls in flight).
+   */
   declare driver: Driver | undefined;
 
   constructor(plan: Plan, options: RunOptions | undefined, now: number, patienceEndsAt: number) {
@@ -93,7 +99,7 @@ export class Work implements History {
     return signal?.aborted ? this.cancel(now, signal.reason) : this.send(now);
   }
 
-  /** Starts the next attempt if the guards admit it, and returns the next step. */
+  /** Starts the next attempt if the guards (breaker, bulkhead, …) admit it, and returns the next step. */
   send(now: number): Step {
     if (this.guards) return this.guards.send(now);
     this.backingOff = false;
@@ -103,7 +109,10 @@ export class Work implements History {
     return SEND;
   }
 
-  /** Returns the next step. The driver calls it at `wakeAt`, or later if the thread is busy. */
+  /**
+   * Returns the next step. The driver (the code that performs the steps) calls it at `wakeAt`, or later if
+   * the thread is busy.
+   */
   alarm(now: number): Step {
     if (this.guards && (this.guards.paused || !this.backingOff)) return this.guards.alarm(now);
     if (this.plan.killSwitch.isOn) return this.giveUp(now, 'kill_switch', this.result);
@@ -225,14 +234,14 @@ export class Work implements History {
 
   /**
    * Whether the run has given up this attempt, so that its result is not used. If so, the attempt's permit is
-   * returned to the bulkhead.
+   * given back to the bulkhead (the limit of calls in flight).
    */
   isLate(now: number, attempt: Attempt): boolean {
     return this.guards ? this.guards.isLate(now, attempt) : this.endedAt >= 0;
   }
 
   /**
-   * Returns the final result. If the run was refused before its first attempt, it is the error of the
+   * Returns the final result. If the run was refused before its first attempt, the result is the error of the
    * refusal.
    */
   refusal(): unknown {

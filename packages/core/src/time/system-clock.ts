@@ -63,8 +63,8 @@ function createSystemClock(): Clock {
       return;
     }
     waitsForIo = false;
-    // While `wakeAt` is −1, `set` starts no timer for new alarms. `arm` starts one timer for all of them
-    // afterwards.
+    // While `wakeAt` is −1, `set` starts no timer for new alarms. After the loop, `arm` starts one timer for
+    // all of them.
     wakeAt = -1;
     const { order } = alarms;
     try {
