@@ -35,7 +35,7 @@ export class AttemptHandler implements Dispatcher.DispatchHandler {
   declare private kept: Buffer[] | undefined;
   declare private trailers: Headers | undefined;
   declare private error: Error | undefined;
-  /** Aborts a discarded response if reading the rest takes too long. */
+  /** Aborts a discarded response if it takes too long to read the rest of it. */
   declare private drainTimer: Timer | undefined;
 
   constructor(request: InterceptedRequest, attempt: GuardedAttempt) {

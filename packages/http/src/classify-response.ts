@@ -48,7 +48,8 @@ export function noteFailed(error: unknown, hasStarted: boolean, wasRedirected: b
 
 /**
  * Returns a classifier that runs before the classifier of the policy. `isKeyed`: the request has an
- * Idempotency-Key. Then a 409 with `Retry-After` means that an earlier attempt is still being processed.
+ * Idempotency-Key. In this case, a 409 with `Retry-After` means that an earlier attempt is still being
+ * processed.
  */
 export function responseClassifier<R extends ResponseHead>(
   { statuses, classify }: ClassifyOptions<R>,
@@ -100,7 +101,7 @@ export function responseClassifier<R extends ResponseHead>(
 
   let classifiedPlan: Plan | undefined;
   let classifier: Classifier;
-  // When a policy is updated, it gets a new plan. Then create a new classifier.
+  // An update gives the policy a new plan (its compiled form). For a new plan, create a new classifier.
   return (plan) => {
     if (classifiedPlan !== plan) {
       classifiedPlan = plan;
@@ -123,7 +124,7 @@ function detailsOf(error: unknown): { code: unknown; message: string }[] {
   try {
     for (const { code, message } of causesOf(error)) details.push({ code, message: String(message) });
   } catch {
-    // A getter of the error threw. The details before it are enough.
+    // A getter of the error threw. The details that were read before that are enough.
   }
   return details;
 }

@@ -150,8 +150,8 @@ class AttemptDispatcher {
 }
 
 /**
- * `fetch` gets this signal instead of the caller's signal. In Node 24, `fetch` removes its listener late. So
- * a caller's signal that many calls share would collect many listeners.
+ * `fetch` gets the signal of this controller instead of the caller's signal. In Node 24, `fetch` removes its
+ * listener late. If many calls shared one signal of the caller, that signal would collect many listeners.
  */
 class FollowingController extends AbortController implements AbortListener {
   #signals: readonly AbortSignal[] = [];
@@ -168,7 +168,10 @@ class FollowingController extends AbortController implements AbortListener {
     for (const each of this.#signals) offAbort(each, this);
   }
 
-  /** Aborts when `caller` aborts, until the body has been read, was cancelled or has failed. */
+  /**
+   * Makes the signal abort when `caller` aborts. This ends when the body has been read, was cancelled or has
+   * failed.
+   */
   followUntilRead(caller: AbortSignal, { body }: Response): void {
     if (!body) return;
     this.follow(caller);

@@ -249,8 +249,8 @@ export function fetchOver(
 
   function start(input: FetchInput, init: HoldfastRequestInit | undefined, body: CallInput['body']) {
     const read = readCall(input, init, body);
-    // Send the request without a policy. `fetch` itself throws the best error for an invalid URL, and may be
-    // able to resolve a relative URL.
+    // The URL is relative or invalid, so send the request without a policy. `fetch` itself throws the best
+    // error for an invalid URL, and may be able to resolve a relative URL.
     if (!read.origin && !read.endpoints)
       return sender.send(input, read.init as RequestInit, noContext, undefined, undefined, false, unchanged);
     const { plan } = policy;
@@ -422,7 +422,10 @@ function assertFallback(spec: PolicySpec | null): void {
       throw new OptionsError('policy.fallback.to', each, 'a function that returns a Response, as fetch does');
 }
 
-/** Throws if the header and the option of a call name different keys: it is unknown which one is meant. */
+/**
+ * Throws if the header and the option of a call name different idempotency keys: it is unknown which key is
+ * meant.
+ */
 function assertOneKey(inHeader: string | undefined, inOptions: string | undefined): void {
   if (inHeader === undefined || inOptions === undefined || inHeader === inOptions) return;
   throw new OptionsError(

@@ -41,7 +41,7 @@ export interface InterceptorSettings {
   readonly makeKey: KeyMaker | undefined;
   /** Returns true if a request to `origin` gets the `Holdfast` header. */
   readonly announces: (origin: string, ambient: AmbientContext | undefined) => boolean;
-  /** True: the options have no rule about responses. Then a status below 400 is always a success. */
+  /** True: the options have no rule about responses. In this case, a status below 400 is always a success. */
   readonly trustsStatus: boolean;
   /** The first classifier is for requests without an Idempotency-Key, the second for requests with one. */
   readonly classifiers: readonly [(plan: Plan) => Classifier, (plan: Plan) => Classifier];
@@ -61,8 +61,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   declare private readonly ambient: AmbientContext | undefined;
   declare private readonly origin: string;
   /**
-   * The policy's state machine. It is created only when it is needed, because most requests succeed without
-   * it.
+   * The state machine of the policy, which decides about retries. It is created only when it is needed,
+   * because most requests succeed without it.
    */
   declare private machine: Work | undefined;
   declare private first: GuardedAttempt | undefined;
@@ -130,8 +130,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Starts the first attempt without the state machine, which is faster. Returns false if the state machine
-   * is needed, for example because the circuit breaker is open.
+   * Starts the first attempt without the policy's state machine, because this is faster. Returns false if the
+   * state machine is needed, for example because the circuit breaker is open.
    */
   private beginFast(): boolean {
     const { plan } = this;
@@ -383,7 +383,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Called when the body fails after the caller has received status and headers. A retry is impossible then.
+   * Called when the body fails after the caller has received status and headers. At this point, a retry is
+   * impossible.
    */
   private bodyFailed(error: Error): void {
     this.bodyEnded();
@@ -405,7 +406,8 @@ export class InterceptedRequest extends Alarm implements Driver, Dispatcher.Disp
   }
 
   /**
-   * Listens to the caller's signal while no attempt is in flight. During an attempt, undici listens to it.
+   * Listens to the caller's signal while no attempt is in flight. During an attempt, undici listens to that
+   * signal.
    */
   private listen(): void {
     const { signal } = this.request as { signal?: AbortSignal };

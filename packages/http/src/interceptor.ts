@@ -75,8 +75,9 @@ export function retryInterceptor(
 }
 
 /**
- * Returns the rule for which requests get the `Holdfast` header. By default, these are the requests made
- * while an event or request is being handled: the header passes on its deadline.
+ * Returns a function that decides which requests get the `Holdfast` header. By default, these are the
+ * requests made while an event or request is being handled. The header passes on the deadline of that event
+ * or request.
  */
 function announceRule(announce: Announce | undefined): InterceptorSettings['announces'] {
   if (announce === undefined) return (_origin, ambient) => ambient !== undefined;

@@ -24,7 +24,7 @@ export function originOf(url: string): string | undefined {
   }
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined;
   const { origin } = new URL(url);
-  // Cache only a start with nothing but scheme, host and port. Then all URLs with this start have the same
+  // Cache a start only if it has nothing but scheme, host and port: all URLs with such a start have the same
   // origin.
   if (/^https?:\/\/[\w.:-]+$/i.test(start)) {
     if (origins.size >= originsMax) origins.clear();

@@ -8,7 +8,7 @@ export type OutgoingHeaders =
 
 /**
  * Copies headers that are an iterator into name–value pairs, because an iterator can be read only once.
- * Returns undefined for other forms.
+ * Returns undefined for headers of another form.
  */
 export function pairsOf(headers: OutgoingHeaders): [string, string][] | undefined {
   if (typeof (headers as Partial<Iterator<unknown>> | null | undefined)?.next !== 'function')

@@ -43,8 +43,8 @@ export function headerFor(
 }
 
 /**
- * Returns the request for one attempt. If no header is added and the body is not a function, it is the
- * caller's own object.
+ * Returns the request for one attempt. If no header is added and the body is not a function, the result is
+ * the caller's own object.
  */
 export function attemptRequest(
   request: Request,

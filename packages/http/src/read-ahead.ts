@@ -10,7 +10,7 @@ export const readAheadMax = 262_144;
 const keptMax = 16 * 1_048_576;
 
 /**
- * A discarded response of at most this many bytes is read to its end within `drainMs`. Then its connection
+ * A discarded response of at most this many bytes is read to its end within `drainMs`, so that its connection
  * can be reused. A longer response is aborted.
  */
 export const drainMax = 65_536;
@@ -37,8 +37,8 @@ export class ReadAhead {
   }
 
   /**
-   * Call this method when the bytes were passed to the caller or discarded. They are then not counted any
-   * more.
+   * Call this method when the bytes were passed to the caller or discarded. From then on, these bytes are not
+   * counted.
    */
   release(): void {
     if (this.#isKept) keptBytes -= this.#length;

@@ -5,8 +5,8 @@ import type { Fetch, FetchInput, Sender } from './sender.ts';
 export function signalSender(send: Fetch): Sender {
   return {
     async send(input, init, { signal }, caller, holdfastHeader, _isFresh, arrived) {
-      // The signal of the attempt does not abort any more after the response headers have arrived. The
-      // caller's signal can still abort the body.
+      // After the response headers have arrived, the signal of the attempt aborts nothing. The caller's
+      // signal can still abort the body.
       const sent: RequestInit = { ...init, signal: caller ? AbortSignal.any([signal, caller]) : signal };
       if (holdfastHeader !== undefined)
         sent.headers = withHeaders(headersOf(input, init), { holdfast: holdfastHeader }) as HeadersInit;

@@ -19,8 +19,8 @@ export class UnreadResponse {
   }
 
   /**
-   * Reads a copy of the response, unless its content-length is above `bytesMax`. When it is read to the end,
-   * the connection can be reused.
+   * Reads a copy of the response, unless its content-length is above `bytesMax`. When the copy is read to the
+   * end, the connection can be reused.
    */
   readAhead(bytesMax = readAheadMax): void {
     const { body, bodyUsed } = this.#response;
