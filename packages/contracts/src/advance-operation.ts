@@ -43,8 +43,8 @@ const burstMs = 1000;
 const startMs = 20;
 
 /**
- * Performs the next short step of an operation. All state is in the store, so any process can do the next
- * step; if two try, only one succeeds.
+ * Performs the next short step of an operation (a change of many parked events, such as a replay). All state
+ * is in the store, so any process can do the next step. If two processes try, only one succeeds.
  */
 export async function advanceOperation(
   triage: Triage,
@@ -64,8 +64,8 @@ export async function advanceOperation(
 }
 
 /**
- * Stops an operation. Changes that it has already made stay. Returns false for an unknown id, and for an
- * operation that is stopping or has ended.
+ * Stops an operation (a change of many parked events). Changes that it has already made stay. Returns false
+ * for an unknown id, and for an operation that is stopping or has ended.
  */
 export async function stopOperation(triage: Triage, id: string, act: Act): Promise<boolean> {
   assertReason(act);
@@ -161,7 +161,7 @@ async function apply({ triage, operation }: Step): Promise<number> {
 async function select({ triage, operation, request, now }: ReplayStep): Promise<number> {
   const selected = await triage.operations.select(operation.id, batchMax);
   if (selected > 0) return 0;
-  // Release test events first (the canary) only if the replay has other events, too.
+  // Release a few test events first (the canary) only if the replay has other events, too.
   const hasCanary = request.canary > 0 && operation.counts.selected > request.canary;
   return move(triage, operation, hasCanary ? { stage: 'canary' } : releasingFrom(now, operation, request));
 }
@@ -181,8 +181,8 @@ async function sendCanary({ triage, operation, request, now, publish }: ReplaySt
 }
 
 /**
- * Returns the change to the stage `releasing`. An older `paidUntil` would release a whole second of events at
- * once.
+ * Returns the change to the stage `releasing`. It sets `paidUntil` to a recent time. With an older time, the
+ * replay would release a whole second of events at once.
  */
 function releasingFrom(now: number, { memo }: Operation, { rate }: ReplayRequest): OperationChange {
   return { stage: 'releasing', memo: { ...memo, paidUntil: now - Math.max(startMs, 1000 / rate) } };
@@ -200,8 +200,8 @@ async function release({ triage, operation, request, now, publish }: ReplayStep)
   const room = Math.min(affordable, request.outstandingMax - outstanding, batchMax);
   if (room < 1) return affordable < 1 ? Math.max(1, paidUntil + eachMs - now) : checkMs;
 
-  // Count these events against the rate before they are released. After a crash in between, the replay is
-  // late, but never too fast.
+  // Count these events against the rate before they are released. If the process crashes in between, the
+  // replay is late, but never too fast.
   const paid = await triage.operations.move(operation.id, operation.version, {
     memo: { ...memo, paidUntil: paidUntil + room * eachMs, judged: judgedNow(operation) },
   });

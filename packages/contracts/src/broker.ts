@@ -35,9 +35,9 @@ export interface Broker<Tx = unknown> {
   lease(topic: string, request: LeaseRequest): Promise<Leased>;
 
   /**
-   * Only with `ordering: 'key'`, if this engine keeps the retries of another broker such as Kafka. Stores an
-   * event only if the store has its id, or an unsettled earlier event of its key. Returns whether the store
-   * has the event now.
+   * For engines that keep the retries of another broker, such as Kafka, and only with `ordering: 'key'`.
+   * Stores an event in two cases: the store already has an event with its id, or an earlier event of its key
+   * is not finished. Returns for each event whether the store has it now.
    */
   publishBehind?(topic: string, events: readonly NewEvent[]): Promise<readonly boolean[]>;
 
@@ -55,17 +55,22 @@ export interface Broker<Tx = unknown> {
   extend(leases: readonly Lease[], leaseMs: number): Promise<readonly boolean[]>;
 
   counts(topic: string): Promise<TopicCounts>;
-  /** Lists unsettled events. They are in the order of publication, unless `question.order` is `due`. */
+  /**
+   * Lists unsettled events: those that wait, are leased, or are parked and block their key. They are in the
+   * order of publication, unless `question.order` is `due`.
+   */
   waiting(topic: string, page: PageRequest, question?: WaitingQuestion): Promise<Page<Waiting>>;
   /**
-   * Counts waiting events by the ms until they are due; leased and blocking events are not counted. The
-   * ascending bounds `[10, 20]` give three counts: below 10, from 10 to 20, and later.
+   * Counts waiting events by the ms until they are due. Leased events, and parked events that block their
+   * key, are not counted. The ascending bounds `[10, 20]` give three counts: below 10, from 10 to 20, and
+   * later.
    */
   due(topic: string, bounds: readonly number[]): Promise<readonly number[]>;
   /** Makes delayed events due now. Returns false for an event that is not delayed. */
   retryNow(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
   /**
-   * Lets later events of the keys of these parked events run. Returns false for an event that blocks no key.
+   * For parked events that block their key: lets later events of the key run. Returns false for an event that
+   * blocks no key.
    */
   unblock(topic: string, ids: readonly string[], act: Act): Promise<readonly boolean[]>;
 
@@ -80,7 +85,8 @@ export interface Broker<Tx = unknown> {
 }
 
 /**
- * `key`: an event waits until the earlier events of its key are settled. `none`: no event waits for another.
+ * `key`: an event waits until the earlier events of its key are settled (acknowledged, for example). `none`:
+ * no event waits for another.
  */
 export type Ordering = 'none' | 'key';
 
@@ -179,7 +185,7 @@ export type Settlement<Tx = unknown> = {
       readonly story: readonly AttemptRecord[];
       /** The name of the consumer that parks the event. */
       readonly consumer?: string;
-      /** How long the parked event is kept. Each engine has its own default. */
+      /** How long the parked event (set aside for an operator) is kept. Each engine has its own default. */
       readonly keepMs?: number;
       /** True: later events of the same key wait until this event is replayed or unblocked. */
       readonly holdsKey?: boolean;
@@ -188,7 +194,7 @@ export type Settlement<Tx = unknown> = {
   | { readonly kind: 'reroute'; readonly to: string }
 );
 
-/** The ways to settle an event. */
+/** The ways to settle a leased event, such as `ack`, `retry` and `park`. */
 export type SettlementKind = Settlement['kind'];
 
 /**
@@ -197,7 +203,7 @@ export type SettlementKind = Settlement['kind'];
  * expired, so it must be handled alone. `blocking`: it is parked, and later events of its key wait for it.
  */
 export const waitingStates = ['ready', 'delayed', 'behind', 'held', 'leased', 'suspect', 'blocking'] as const;
-/** The state of an unsettled event: why it waits, or that it is leased. */
+/** The state of an unsettled event: why it waits, or that a consumer handles it (`leased`). */
 export type WaitingState = (typeof waitingStates)[number];
 
 /** The number of events in each state. An engine that cannot distinguish some states counts them as one state. */
@@ -210,7 +216,7 @@ export type TopicCounts = Readonly<Record<WaitingState, number>> & {
   readonly asOf: number;
 };
 
-/** Selects unsettled events. An event must match all given fields. */
+/** Selects unsettled events, for example by their state. An event must match all given fields. */
 export interface WaitingQuestion {
   readonly state?: WaitingState | readonly WaitingState[];
   readonly key?: string;
@@ -219,7 +225,7 @@ export interface WaitingQuestion {
   readonly order?: 'published' | 'due';
 }
 
-/** An unsettled event in a list for operators. It has no payload. */
+/** An unsettled event (it waits or is leased) in a list for operators. It has no payload. */
 export interface Waiting
   extends Pick<Envelope, 'id' | 'type' | 'key' | 'tenant' | 'firstSeenAt'>,
     AttemptState {
@@ -230,7 +236,7 @@ export interface Waiting
   readonly owner: string | undefined;
 }
 
-/** Selects settled events by the time of their first publication. */
+/** Selects settled events (acknowledged or discarded) by the time of their first publication. */
 export interface HistoryRange extends PageRequest {
   /** Only events that were first published at this time or later, epoch ms. */
   readonly from?: number;

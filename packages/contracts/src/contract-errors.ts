@@ -42,7 +42,7 @@ export class EngineFullError extends HoldfastError {
   }
 }
 
-/** An operator's action on parked events is not allowed. Nothing was changed. */
+/** An operator's action on parked events (set aside for an operator) is not allowed. Nothing was changed. */
 export class TriageError extends HoldfastError {
   constructor(code: 'EMPTY_FILTER' | 'NO_REASON' | 'BUSY' | 'CHANGED' | 'NOT_UNDOABLE', message: string) {
     super(`HOLDFAST_TRIAGE_${code}`, message);

@@ -3,8 +3,8 @@ import type { Diagnosis } from './envelope.ts';
 import { messageMax } from './error-note.ts';
 
 /**
- * Returns the record of why an event is parked. `attempts` is the number of failed attempts before the last
- * one.
+ * Returns the record of why an event is parked (set aside for an operator). `attempts` is the number of
+ * failed attempts before the last one.
  */
 export function diagnosisOf(
   { error, stop, story, consumer }: Settlement & { kind: 'park' },

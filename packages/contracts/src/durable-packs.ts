@@ -2,7 +2,7 @@ import { any, aws, grpc, http, kafka, network, type Pack, sql } from 'holdfast';
 
 /** The errors of a policy that did not send a call. */
 const refusals = /^HOLDFAST_(BREAKER_OPEN|BULKHEAD_FULL|RATE_LIMITED|THROTTLED)$/;
-/** Failures that pass: timeouts, results that did not pass their check, and stores that are busy. */
+/** Temporary failures: timeouts, results that did not pass their check, and stores that are busy. */
 const passing = /^HOLDFAST_(ATTEMPT_TIMEOUT|PATIENCE_SPENT|STEP_CHECK|\w+_(BUSY|FULL|UNAVAILABLE))$/;
 /** A breaker that an operator holds open has no end time, so the call is tried again after 60 s at most. */
 const refusedMaxMs = 60_000;

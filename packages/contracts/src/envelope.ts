@@ -54,8 +54,8 @@ export interface Moved extends Partial<Omit<AttemptState, 'deaths'>> {
   /** False: later events of the same key do not wait for this event. */
   readonly holdsKey?: boolean;
   /**
-   * True: the event is parked in a triage. It is stored here only so that later events of its key wait. It
-   * must have a key.
+   * True: the event is parked in a triage (it waits for an operator). It is stored here only so that later
+   * events of its key wait. It must have a key.
    */
   readonly blocking?: boolean;
 }
@@ -86,7 +86,10 @@ export interface AttemptState {
   /** The number of failed attempts. */
   readonly attempts: number;
   readonly snoozes: number;
-  /** How many leases have expired since the last settlement. A lease expires when its process dies or hangs. */
+  /**
+   * How many leases have expired since the event was last settled (acknowledged, for example). A lease
+   * expires when its process dies or hangs.
+   */
   readonly deaths: number;
   /** The delay of the last retry or snooze. */
   readonly nextDelayMs: number | undefined;
@@ -95,7 +98,8 @@ export interface AttemptState {
 }
 
 /**
- * The right to settle one event, for a limited time. It is plain data, so it can be sent to another thread.
+ * The right to settle one event (acknowledge, retry or park it), for a limited time. It is plain data, so it
+ * can be sent to another thread.
  */
 export interface Lease {
   readonly topic: string;
@@ -116,7 +120,7 @@ export interface Delivery extends Envelope, AttemptState {
    * while nothing else runs.
    */
   readonly suspect: boolean;
-  /** Why the event was parked. Only events of a dead-letter topic have it. */
+  /** Why the event was parked (set aside for an operator). Only events of a dead-letter topic have it. */
   readonly diagnosis: Diagnosis | undefined;
 }
 
@@ -129,13 +133,19 @@ export interface Diagnosis {
   /** Why there are no more retries, stored in the header `dlq-stop`. */
   readonly stop: string;
   readonly finalAttempt: number;
-  /** The name of the consumer that parked the event. Its message header is `dlq-consumer`. */
+  /**
+   * The name of the consumer that parked the event (set it aside for an operator). Its message header is
+   * `dlq-consumer`.
+   */
   readonly consumer: string | undefined;
   readonly error: ErrorNote | undefined;
   readonly story: readonly AttemptRecord[];
 }
 
-/** Returns the topic for the parked events of `topic`: its dead-letter topic. Engines without a `Triage` use it. */
+/**
+ * Returns the topic for the parked events of `topic` (those that wait for an operator): its dead-letter
+ * topic. Engines without a `Triage` use it.
+ */
 export function parkedTopic(topic: string): string {
   return `${topic}.dlq`;
 }

@@ -45,7 +45,10 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
   };
 }
 
-/** In an outage the same stack is thrown thousands of times, and hashing it is slow. */
+/**
+ * The fingerprints of recent stacks. In an outage the same stack is thrown thousands of times, and hashing it
+ * is slow.
+ */
 const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
 const seenMax = 64;
 

@@ -13,8 +13,8 @@ export interface Features {
   /** Broker: in a topic with `ordering: 'key'`, events of one key are handled in the order of publication. */
   readonly ordering: Feature;
   /**
-   * Broker: after an event is parked, later events of the same key can wait until it is replayed or
-   * unblocked.
+   * Broker: after an event is parked (set aside for an operator), later events of the same key can wait until
+   * it is replayed or unblocked.
    */
   readonly parkedHoldsKey: Feature;
   /** Broker: delays are exact to the millisecond. Without this feature, delays are rounded up. */
@@ -23,7 +23,10 @@ export interface Features {
   readonly publishOnce: Feature;
   /** Broker: a publish of several events stores all of them or none. */
   readonly atomicPublish: Feature;
-  /** Broker: leases are stored in the engine, so any process that has the lease can settle the event. */
+  /**
+   * Broker: leases are stored in the engine, not in one process. So any process that has the lease can settle
+   * the event.
+   */
   readonly portableLeases: Feature;
   /** Broker: a share of the events in each `lease` call can be reserved for retries (`retriesShare`). */
   readonly retriesShare: Feature;
@@ -53,7 +56,10 @@ export interface Features {
   readonly marksWithSettlement: Feature;
   /** Broker and ledger: `commit(tx)` runs in the transaction that settles the event. */
   readonly sharedTransaction: Feature;
-  /** Broker and triage: the broker stores parked events directly in the triage of the same engine. */
+  /**
+   * Broker and triage: the broker stores parked events (set aside for an operator) directly in the triage of
+   * the same engine.
+   */
   readonly parksInTriage: Feature;
   /** All contracts: stored data survives the end of the process. */
   readonly durable: Feature;

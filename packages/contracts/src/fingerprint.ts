@@ -44,8 +44,8 @@ function placeOf(location: string): string {
 }
 
 /**
- * Returns the FNV-1a hash of the text. The extra mixing is needed because hashes of short texts are too
- * similar.
+ * Returns the FNV-1a hash of the text. The hash is mixed further, because the FNV-1a hashes of short texts
+ * are too similar.
  */
 function hash(text: string, seed: number): string {
   let state = fnv1a(text, seed);

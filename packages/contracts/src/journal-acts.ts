@@ -21,7 +21,10 @@ export function whatChanged({
   return parts.filter((part) => part !== false && part !== undefined).join(', ') || 'nothing';
 }
 
-/** Returns the first note of a forked assembly. It names the assembly that was copied. */
+/**
+ * Returns the first note of a forked assembly (a copy of work in several steps). The note names the assembly
+ * that was copied.
+ */
 export function forkNote(act: Act, from: string, now: number): ActNote {
   return { ...act, at: now, what: `forked from ${from}` };
 }

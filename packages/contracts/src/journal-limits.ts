@@ -19,7 +19,10 @@ export function assertEntries(entries: readonly JournalEntry[], limits: SizeLimi
   }
 }
 
-/** Throws for an assembly with an invalid or too large field. Engines call it before they write anything. */
+/**
+ * Throws for an assembly (work in several steps) with an invalid or too large field. Engines call it before
+ * they write anything.
+ */
 export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void {
   for (const name of ['id', 'name'] as const) assertText(name, start[name], limits);
   for (const name of ['queue', 'key', 'tenant'] as const) {

@@ -20,15 +20,15 @@ export interface Journal<Tx = unknown> {
   now(): Promise<number>;
 
   /**
-   * Writes starts and progress of many assemblies; each entry as a whole or not at all. Returns one result
-   * per entry. If the call rejects, repeat it: an applied start returns `repeated`, and progress that ended
-   * its lease returns `lease_lost`.
+   * Writes starts and progress of many assemblies. Each entry is written as a whole or not at all. Returns
+   * one result per entry. If the call rejects, repeat it: an applied start returns `repeated`, and progress
+   * that ended its lease returns `lease_lost`.
    */
   record(entries: readonly JournalEntry<Tx>[]): Promise<readonly RecordResult[]>;
 
   /**
-   * Starts assemblies within the caller's transaction: they exist only if it commits. With synchronous
-   * transactions they are written on return.
+   * Starts assemblies (work in several steps) within the caller's transaction: they exist only if it commits.
+   * If the engine's transactions are synchronous, the assemblies are written when the call returns.
    */
   startWithin(
     tx: Tx,
@@ -37,21 +37,21 @@ export interface Journal<Tx = unknown> {
 
   /**
    * Leases at most `limit` due assemblies to a worker, the longest due first, and extends the worker's lease.
-   * Assemblies of workers whose lease has ended are due again, with one more in `deaths`. If nothing is due,
-   * the call returns at once.
+   * If the lease of another worker has ended, its assemblies are due again, with one more in `deaths`. If
+   * nothing is due, the call returns at once.
    */
   claim(request: ClaimRequest): Promise<Claimed>;
 
-  /** Extends the lease of a worker. A worker has one lease for all its assemblies. */
+  /** Extends the lease of a worker. A worker has one lease for all its assemblies (work in several steps). */
   heartbeat(worker: string, leaseMs: number): Promise<Heartbeat>;
 
   /**
-   * Ends the lease of a worker, and returns how many assemblies it had. They are due at once, and `deaths`
-   * stays.
+   * Ends the lease of a worker, and returns how many assemblies it had. They are due at once, and their
+   * `deaths` does not change.
    */
   release(worker: string): Promise<number>;
 
-  /** Stores signals. An assembly that may wait for the signal becomes due. */
+  /** Stores signals. An assembly (work in several steps) that may wait for the signal becomes due. */
   signal(signals: readonly NewSignal[]): Promise<readonly SignalResult[]>;
 
   /**
@@ -61,12 +61,14 @@ export interface Journal<Tx = unknown> {
   requestStop(requests: readonly StopRequest[]): Promise<readonly StopResult[]>;
 
   /**
-   * Sets the deadline of an assembly to `patienceMs` from now. Returns false if it is unknown or has ended.
+   * Sets the deadline of an assembly to `patienceMs` from now. Returns false if the assembly is unknown or
+   * has ended.
    */
   setPatience(id: string, patienceMs: number): Promise<boolean>;
 
   /**
-   * Changes an assembly that is not leased; see `AssemblyChange`. `act` is added to the assembly's `acts`.
+   * Changes an assembly that is not leased, as `AssemblyChange` describes. `act` is added to the assembly's
+   * `acts`.
    */
   change(id: string, change: AssemblyChange, act: Act): Promise<ChangeResult>;
 
@@ -76,17 +78,18 @@ export interface Journal<Tx = unknown> {
    */
   fork(id: string, fork: Fork, act: Act): Promise<'forked' | 'unknown' | 'repeated'>;
 
-  /** Reads assemblies; `undefined` for an id that does not exist. */
+  /** Reads assemblies (work in several steps); `undefined` for an id that does not exist. */
   get(ids: readonly string[]): Promise<readonly (StoredAssembly | undefined)[]>;
   /** Lists the step records of an assembly, sorted by `order`. */
   steps(id: string, page: PageRequest): Promise<Page<StoredStep>>;
   /** Returns the signals of an assembly whose `number` is above `after`, in the order of arrival. */
   signals(id: string, after?: number): Promise<readonly StoredSignal[]>;
-  /** Lists assemblies, the last started first. */
+  /** Lists assemblies (work in several steps), the last started first. */
   list(filter: AssemblyFilter, page: PageRequest): Promise<Page<StoredAssembly>>;
   counts(): Promise<readonly ProgramCounts[]>;
   /**
-   * Groups parked assemblies by program, reason and error. Returns at most `limit` groups, the largest first.
+   * Groups parked assemblies (those that wait for an operator) by program, reason and error. Returns at most
+   * `limit` groups, the largest first.
    */
   parkedGroups(limit: number): Promise<readonly AssemblyGroup[]>;
 
@@ -95,8 +98,8 @@ export interface Journal<Tx = unknown> {
   queues(): Promise<readonly QueueState[]>;
 
   /**
-   * Calls `ring` when an assembly may have become due, or a signal or stop request has arrived. The returned
-   * function unsubscribes.
+   * Calls `ring` when an assembly (work in several steps) may have become due, or a signal or stop request
+   * has arrived. The returned function unsubscribes.
    */
   doorbell(ring: () => void): () => void;
 
@@ -104,7 +107,7 @@ export interface Journal<Tx = unknown> {
   watch(id: string, ring: () => void): () => void;
 }
 
-/** An assembly to be started. */
+/** An assembly (work in several steps) to be started. */
 export interface NewAssembly {
   /**
    * The id of the assembly. If it exists already, the start returns `repeated`, or `mismatch` if the name or
@@ -130,10 +133,13 @@ export interface NewAssembly {
   readonly keepMs?: number;
 }
 
-/** One entry of a batch: the start of an assembly, or the progress of an assembly. */
+/** One entry of a batch: the start of an assembly (work in several steps), or its progress. */
 export type JournalEntry<Tx = unknown> = StartEntry | ProgressEntry<Tx>;
 
-/** The start of an assembly. With `worker`, the assembly may be leased to that worker at once. */
+/**
+ * The start of an assembly (work in several steps). With `worker`, the assembly may be leased to that worker
+ * at once.
+ */
 export interface StartEntry {
   readonly kind: 'start';
   readonly start: NewAssembly;
@@ -145,7 +151,7 @@ export interface StartEntry {
 
 /**
  * A worker, and the length of its lease. If the worker does not extend the lease in time, other workers get
- * its assemblies.
+ * its assemblies (work in several steps).
  */
 export interface WorkerLease {
   /** The name of the worker. It is different for each start of the process. */
@@ -153,7 +159,7 @@ export interface WorkerLease {
   readonly leaseMs: number;
 }
 
-/** The progress of an assembly that the worker has leased. */
+/** The progress of an assembly (work in several steps) that the worker has leased. */
 export interface ProgressEntry<Tx = unknown> {
   readonly kind: 'progress';
   readonly lease: AssemblyLease;
@@ -165,9 +171,12 @@ export interface ProgressEntry<Tx = unknown> {
   readonly starts?: readonly NewAssembly[];
   /** Signals to other assemblies that are stored in the same transaction. */
   readonly signals?: readonly NewSignal[];
-  /** True: `deaths` is set to 0, because the assembly has made progress. */
+  /**
+   * True: `deaths` (the number of workers that died with the assembly) is set to 0, because the assembly has
+   * made progress.
+   */
   readonly clearDeaths?: boolean;
-  /** True: later stop requests are refused (`committed`). */
+  /** True: from now on, stop requests are refused with the result `committed`. */
   readonly commits?: boolean;
   /** Given when the assembly begins to compensate (undo its finished steps): the reason. */
   readonly stop?: StopNote;
@@ -183,23 +192,26 @@ export interface StepTransaction<Tx = unknown> {
   run(tx: Tx): Payload | undefined | Promise<Payload | undefined>;
 }
 
-/** What happens to an assembly after its progress is stored. */
+/** What happens to an assembly (work in several steps) after its progress is stored. */
 export type Next =
   /**
-   * The assembly waits for `dueInMs`, or without it for a change. If a change arrived after `revision` was
-   * read, the assembly is due at once.
+   * Without `dueInMs`, the assembly waits for a change, such as a signal. With `dueInMs`, it waits at most
+   * this long. If a change arrived after `revision` was read, the assembly is due at once.
    */
   | { readonly kind: 'suspend'; readonly dueInMs?: number; readonly revision: number }
   /** The worker ends the lease. The assembly is due at once. */
   | { readonly kind: 'return' }
   /**
-   * The assembly has ended with this result. If a stop was requested meanwhile, it is due at once, to
-   * compensate (undo its steps).
+   * The assembly has ended with this result. If a stop was requested meanwhile, the assembly is due at once,
+   * to compensate (undo its steps).
    */
   | { readonly kind: 'done'; readonly result: Payload | undefined }
   /** The assembly has compensated (undone) all its finished steps. */
   | { readonly kind: 'stopped' }
-  /** The assembly waits for an operator. It is due again after `dueInMs`, when its deadline passes. */
+  /**
+   * The assembly is parked: it waits for an operator. After `dueInMs`, when its deadline passes, it is due
+   * again.
+   */
   | {
       readonly kind: 'park';
       readonly parked: ParkNote;
@@ -217,7 +229,7 @@ export interface StopNote {
   readonly who?: string;
 }
 
-/** Why an assembly is parked: it waits for an operator. */
+/** Why an assembly (work in several steps) is parked: it waits for an operator. */
 export interface ParkNote {
   readonly because: string;
   readonly message: string;
@@ -240,8 +252,8 @@ export type StepState = 'done' | 'failed' | 'begun' | 'retrying' | 'waiting';
 /** The record of one step. The engine reads only `path`, `order`, `state` and `dueInMs`. */
 export interface StepRecord {
   /**
-   * The name of the step, after the names of its scopes, such as `prepare/label/print`. A repeated name gets
-   * a number: `charge#2`.
+   * The name of the step, after the names of the scopes around it, such as `prepare/label/print`. A repeated
+   * name gets a number: `charge#2`.
    */
   readonly path: string;
   readonly kind: StepKind;
@@ -271,7 +283,10 @@ export interface StoredStep extends Omit<StepRecord, 'dueInMs'> {
   readonly dueAt?: number | undefined;
 }
 
-/** The right to record the progress of one assembly. It becomes invalid when the assembly is leased again. */
+/**
+ * The right to record the progress of one assembly (work in several steps). It becomes invalid when the
+ * assembly is leased again.
+ */
 export interface AssemblyLease {
   readonly id: string;
   readonly token: string;
@@ -281,8 +296,8 @@ export interface AssemblyLease {
 export type RecordResult = StartResult | ProgressResult;
 
 /**
- * The result of a start. `repeated`: the assembly exists already. `mismatch`: it exists with another input or
- * program.
+ * The result of starting an assembly. `repeated`: the assembly exists already. `mismatch`: it exists with
+ * another input or program.
  */
 export type StartResult =
   /** `lease` is given if the engine leased the assembly to `worker`. */
@@ -309,7 +324,10 @@ export type ProgressResult =
   /** `transaction` threw `error`. Nothing was stored. */
   | { readonly kind: 'commit_failed'; readonly error: unknown };
 
-/** A worker's request for assemblies to lease. The worker gets only assemblies of `programs`. */
+/**
+ * A worker's request for assemblies (work in several steps) to lease. The worker gets only assemblies of
+ * `programs`.
+ */
 export interface ClaimRequest {
   /** The name of the worker. It is different for each start of the process. */
   readonly worker: string;
@@ -318,17 +336,20 @@ export interface ClaimRequest {
   /** The programs and versions that the worker can run. */
   readonly programs: readonly ProgramVersion[];
   /**
-   * An assembly with this many `deaths` is a suspect: it may crash its worker. It is leased only with
-   * `suspects: true`. By default, no assembly is a suspect.
+   * An assembly with this many `deaths` (workers that died with it) is a suspect: it may crash its worker. It
+   * is leased only with `suspects: true`. By default, no assembly is a suspect.
    */
   readonly suspectDeaths?: number;
   /**
-   * True: leases at most one suspect and no other assembly. Use it only while the process runs nothing else.
+   * True: leases at most one suspect (an assembly that may crash its worker) and no other assembly. Use it
+   * only while the process runs nothing else.
    */
   readonly suspects?: boolean;
 }
 
-/** One version of a program. An assembly keeps the version with which it was started. */
+/**
+ * One version of a program. An assembly (one run of a program) keeps the version with which it was started.
+ */
 export interface ProgramVersion {
   readonly name: string;
   readonly version: number;
@@ -337,7 +358,7 @@ export interface ProgramVersion {
 /** The result of a claim. */
 export interface Claimed {
   readonly assemblies: readonly ClaimedAssembly[];
-  /** How many due assemblies are suspects. An engine may stop counting at 1. */
+  /** How many due assemblies are suspects (they may crash their worker). An engine may stop counting at 1. */
   readonly suspects: number;
   /**
    * The ms until the next assembly is due, or until another worker's lease ends; `undefined`: there is
@@ -348,7 +369,7 @@ export interface Claimed {
   readonly now: number;
 }
 
-/** A leased assembly with all its step records and signals. */
+/** A leased assembly (work in several steps) with all its step records and signals. */
 export interface ClaimedAssembly extends StoredAssembly {
   readonly lease: AssemblyLease;
   readonly steps: readonly StoredStep[];
@@ -367,7 +388,7 @@ export interface Heartbeat {
   readonly changed: readonly { readonly id: string; readonly revision: number }[];
 }
 
-/** A signal to send. It is stored until the assembly waits for it. */
+/** A signal (a message to an assembly). It is stored until the assembly waits for it. */
 export interface NewSignal {
   readonly to: string;
   /** The id of the signal. If the assembly already has a signal with this id, the new one is not stored. */
@@ -376,7 +397,10 @@ export interface NewSignal {
   readonly payload: Payload | undefined;
 }
 
-/** A message that was sent to an assembly and is kept until the assembly reads it. */
+/**
+ * A signal: a message that was sent to an assembly (work in several steps), and is kept until the assembly
+ * reads it.
+ */
 export interface StoredSignal {
   /** The number of the signal in its assembly, in the order of arrival, counted from 1. */
   readonly number: number;
@@ -393,7 +417,7 @@ export interface StoredSignal {
  */
 export type SignalResult = 'accepted' | 'repeated' | 'ended' | 'unknown';
 
-/** A request that an assembly stops and compensates (undoes) its finished steps. */
+/** A request that an assembly (work in several steps) stops and compensates (undoes) its finished steps. */
 export interface StopRequest {
   readonly id: string;
   readonly stop: StopNote;
@@ -405,7 +429,7 @@ export interface StopRequest {
  */
 export type StopResult = 'requested' | 'already' | 'committed' | 'unknown';
 
-/** A change of an assembly by a person. It is applied as a whole or not at all. */
+/** A change of an assembly (work in several steps) by a person. It is applied as a whole or not at all. */
 export interface AssemblyChange {
   readonly input?: Payload;
   readonly version?: number;
@@ -428,8 +452,8 @@ export interface AssemblyChange {
 export type ChangeResult = 'changed' | 'leased' | 'ended' | 'unknown';
 
 /**
- * A new assembly that starts with the step records of another one. Steps whose path is not in `keep` run
- * again.
+ * A new assembly (work in several steps) that starts with the step records of another one. Steps whose path
+ * is not in `keep` run again.
  */
 export interface Fork {
   readonly id: string;
@@ -439,14 +463,15 @@ export interface Fork {
 }
 
 /**
- * `waiting`: waits for a worker, a time or a signal. `running`: is leased. `parked`: waits for an operator.
- * `done`: has ended with a result. `stopped`: has ended after it undid its finished steps.
+ * The states of an assembly. `waiting`: waits for a worker, a time or a signal. `running`: is leased.
+ * `parked`: waits for an operator. `done`: has ended with a result. `stopped`: has ended after it undid its
+ * finished steps.
  */
 export const assemblyStates = ['waiting', 'running', 'parked', 'done', 'stopped'] as const;
 /** The state of an assembly. See `assemblyStates`. */
 export type AssemblyState = (typeof assemblyStates)[number];
 
-/** A stored assembly, without its steps and signals. */
+/** A stored assembly (work in several steps), without its steps and signals. */
 export interface StoredAssembly {
   readonly id: string;
   readonly name: string;
@@ -474,7 +499,7 @@ export interface StoredAssembly {
   readonly settings: string | undefined;
   /** Increases with every signal, stop request, new deadline and change by a person. */
   readonly revision: number;
-  /** How many workers died while they had this assembly, since it last made progress. */
+  /** How many workers died while they had this assembly, counted since the assembly last made progress. */
   readonly deaths: number;
   /** The worker that has leased the assembly. */
   readonly worker: string | undefined;
@@ -487,7 +512,10 @@ export interface ActNote extends Act {
   readonly what: string;
 }
 
-/** Selects assemblies. An assembly must match all given fields; without fields, all match. */
+/**
+ * Selects assemblies (work in several steps). An assembly must match all given fields; without fields, all
+ * match.
+ */
 export interface AssemblyFilter {
   readonly name?: string;
   readonly version?: number;
@@ -502,11 +530,14 @@ export interface AssemblyFilter {
 }
 
 /**
- * How many assemblies of a program version are in each state. Ended ones count until the engine removes them.
+ * How many assemblies (work in several steps) of a program version are in each state. Assemblies that have
+ * ended count until the engine removes them.
  */
 export type ProgramCounts = ProgramVersion & Readonly<Record<AssemblyState, number>>;
 
-/** Assemblies of one program that are parked for the same reason, with the same error. */
+/**
+ * Assemblies of one program that are parked (wait for an operator) for the same reason, with the same error.
+ */
 export interface AssemblyGroup {
   readonly name: string;
   readonly because: string;
@@ -518,7 +549,10 @@ export interface AssemblyGroup {
   readonly message: string;
 }
 
-/** How many assemblies of a queue may run at the same time, and how many may start in a period. */
+/**
+ * How many assemblies (work in several steps) of a queue may run at the same time, and how many may start in
+ * a period.
+ */
 export interface QueueLimits {
   /**
    * The most assemblies of the queue that are leased at the same time, in all workers together. Default: no
@@ -542,7 +576,10 @@ export interface QueueRate {
   readonly perMs: number;
 }
 
-/** A queue, with its limits and its numbers of leased and waiting assemblies. */
+/**
+ * A queue, with its limits, and with how many of its assemblies (work in several steps) are leased and how
+ * many wait.
+ */
 export interface QueueState {
   readonly name: string;
   readonly limits: QueueLimits;

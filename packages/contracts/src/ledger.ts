@@ -9,8 +9,8 @@ export interface Ledger<Tx = unknown> {
   begin(claims: readonly Claim[]): Promise<readonly Begun[]>;
   complete(completions: readonly Completion<Tx>[]): Promise<readonly SettlementResult[]>;
   /**
-   * Removes keys whose request was not executed, so that it can be sent again. Returns false for a key whose
-   * lease has ended.
+   * Removes keys whose request was not executed, so that the request can be sent again. Returns false for a
+   * key whose lease has ended.
    */
   release(holds: readonly Hold[]): Promise<readonly boolean[]>;
   /** Makes the leases end `leaseMs` from now. Returns false for a lease that has ended. */
@@ -19,8 +19,8 @@ export interface Ledger<Tx = unknown> {
   purge(scope: string): Promise<number>;
 
   /**
-   * Records that handlers have handled events. Only the caller that gets true may produce the effect of the
-   * event.
+   * Records that handlers have handled events. Returns true only to the first caller for a handler and an
+   * event. Only this caller may produce the effect of the event.
    */
   mark(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
   isMarked(marks: readonly ProcessedMark[]): Promise<readonly boolean[]>;
@@ -42,8 +42,8 @@ export interface Claim {
   /** How many ms the key is kept if `complete` is never called; a day by default. */
   readonly keepMs?: number;
   /**
-   * The most keys in this scope, or `begin` returns `full`; no limit by default. Engines need not count keys
-   * that were begun without `liveMax`.
+   * The most keys in this scope. When there are that many, `begin` returns `full`. No limit by default.
+   * Engines need not count keys that were begun without `liveMax`.
    */
   readonly liveMax?: number;
 }

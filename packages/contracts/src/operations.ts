@@ -8,21 +8,22 @@ import type { Page, PageRequest } from './page.ts';
 import { assertFilterNotEmpty, assertReason, type ParkedFilter } from './parked-filter.ts';
 
 /**
- * Stores operations. An operation changes many parked events in short steps. `advanceOperation` decides the
- * next step; an engine only performs it.
+ * Stores operations. An operation changes many parked events (events set aside for an operator) in short
+ * steps. `advanceOperation` decides the next step; an engine only performs it.
  */
 export interface Operations {
   /**
-   * Stores a new operation on the matching events that were parked at `startedAt` or before. Rejects a filter
-   * that matches all events. If the `id` is already stored, returns that operation unchanged.
+   * Stores a new operation. It applies to the matching events that were parked at `startedAt` or before.
+   * Rejects a filter that matches all events. If the `id` is already stored, returns that operation
+   * unchanged.
    */
   begin(request: OperationRequest, act: Act, id?: string): Promise<Operation>;
   get(id: string): Promise<Operation | undefined>;
   /** Lists operations, the latest first. */
   list(question: OperationQuestion, page: PageRequest): Promise<Page<Operation>>;
   /**
-   * Changes an operation if its stored version is still `version`. Otherwise another process was first, and
-   * it returns `undefined`.
+   * Changes an operation if its stored version is still `version`. Otherwise another process has changed it
+   * first, and the result is `undefined`.
    */
   move(id: string, version: number, change: OperationChange): Promise<Operation | undefined>;
 
@@ -34,7 +35,7 @@ export interface Operations {
 
   /**
    * For a replay: assigns at most `limit` matching parked events to this operation, if they belong to no
-   * other. Returns how many; 0: none is left.
+   * other operation. Returns how many; 0: none is left.
    */
   select(id: string, limit: number): Promise<number>;
   /**
@@ -44,7 +45,8 @@ export interface Operations {
   unselect(id: string, limit: number): Promise<number>;
   /**
    * For a replay: publishes at most `limit` of its events again, the oldest parked first, and returns how
-   * many. After a crash before this is recorded, they are published again with the same ids.
+   * many. If the process crashes before the engine has recorded this, the events are published again with the
+   * same ids.
    */
   release(id: string, limit: number, publish: PublishReplay): Promise<number>;
 }
@@ -54,12 +56,15 @@ export interface Operations {
  */
 export type PublishReplay = (topic: string, events: readonly NewEvent[]) => Promise<unknown>;
 
-/** The request for a new operation: what to do, and with which parked events. */
+/**
+ * The request for a new operation: what to do, and with which parked events (events that wait for an
+ * operator).
+ */
 export type OperationRequest = ReplayRequest | ChangeRequest;
 /** The kinds of operations. */
 export type OperationKind = OperationRequest['kind'];
 
-/** An operation that publishes parked events again. */
+/** An operation that publishes parked events (events that wait for an operator) again. */
 export interface ReplayRequest {
   readonly kind: 'replay';
   readonly filter: ParkedFilter;
@@ -82,7 +87,7 @@ export interface ReplayRequest {
   readonly expected?: number;
 }
 
-/** An operation that changes parked events in the store. */
+/** An operation that changes parked events (events that wait for an operator) in the store. */
 export type ChangeRequest = { readonly expected?: number } & (
   | { readonly kind: 'discard'; readonly filter: ParkedFilter }
   /** Restores discarded events to `parked`. The `status` of the filter is ignored. */
@@ -112,7 +117,10 @@ export type OperationStage =
   | 'stopping'
   | 'stopped';
 
-/** A stored operation on many parked events. Because it is stored, it can continue after a crash. */
+/**
+ * A stored operation on many parked events (events that wait for an operator). Because it is stored, it can
+ * continue after a crash.
+ */
 export interface Operation {
   readonly id: string;
   readonly request: OperationRequest;
@@ -291,9 +299,7 @@ export function movedOperation(operation: Operation, change: OperationChange, no
   };
 }
 
-/**
- * Returns the filter for the events of an operation. For an undo it is `undefined`: an undo has no filter.
- */
+/** Returns the filter for the events of an operation. An undo has no filter, so the result is `undefined`. */
 export function coveredBy({ request }: Pick<Operation, 'request'>): ParkedFilter | undefined {
   switch (request.kind) {
     case 'undo':

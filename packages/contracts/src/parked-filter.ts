@@ -24,7 +24,7 @@ export interface ParkedProperties {
   readonly headers?: Readonly<Record<string, OneOf>>;
 }
 
-/** Selects parked events. An event must match all given fields. */
+/** Selects parked events (events that wait for an operator). An event must match all given fields. */
 export interface ParkedFilter extends ParkedProperties {
   readonly ids?: readonly string[];
   /** An event that has one of these properties does not match the filter. */
@@ -122,7 +122,8 @@ export function filterIsCounted(filter: ParkedFilter): boolean {
 }
 
 /**
- * Returns the fingerprint by which parked events are grouped. An event without an error uses its stop reason.
+ * Returns the fingerprint by which parked events (events that wait for an operator) are grouped. For an event
+ * without an error, this is its stop reason.
  */
 export function fingerprintOf(event: Pick<ParkedEvent, 'diagnosis'>): string {
   return event.diagnosis.error?.fingerprint ?? event.diagnosis.stop;
@@ -210,7 +211,7 @@ function assertTerms(path: string, given: object, known: Readonly<Record<string,
   }
 }
 
-/** Throws for a filter that matches nearly all events. It prevents a replay of everything by mistake. */
+/** Throws for a filter that matches nearly all events. This prevents a replay of all events by mistake. */
 export function assertFilterNotEmpty(filter: ParkedFilter): void {
   assertFilter(filter);
   if (isEmptyFilter(filter))

@@ -9,7 +9,10 @@ export interface RateLimits {
   forget(keys: readonly string[]): Promise<void>;
 }
 
-/** A request that must pass several limits. If one limit refuses it, the others are not used up. */
+/**
+ * A request that must pass several limits. If one limit refuses the request, the request uses nothing of the
+ * other limits.
+ */
 export type RateRequest = readonly RateTake[];
 
 /** One limit that a request must pass. The request uses all its limits, or none of them. */

@@ -4,13 +4,13 @@ export interface SettlementResult {
   readonly took: boolean;
   /** True: the handler has handled this event before, so `commit` was not called. */
   readonly repeated: boolean;
-  /** Why the store did not apply the settlement; `undefined`: the store applied it. */
+  /** Why the store did not apply the settlement or completion; `undefined`: the store applied it. */
   readonly because: 'lease_lost' | 'commit_failed' | 'topic_unknown' | undefined;
   /** The error that `commit` threw, if `because` is `commit_failed`. */
   readonly error: unknown;
 }
 
-/** The result of a settlement that the store applied. */
+/** The result of a settlement (such as an acknowledgement) that the store applied. */
 export const TOOK: SettlementResult = { took: true, repeated: false, because: undefined, error: undefined };
 /** The result of a settlement for an event that this handler had already handled: `commit` was not called. */
 export const REPEATED: SettlementResult = {
@@ -19,7 +19,9 @@ export const REPEATED: SettlementResult = {
   because: undefined,
   error: undefined,
 };
-/** The result of a settlement under a lease that has ended: it changed nothing. */
+/**
+ * The result of a settlement (such as an acknowledgement) under a lease that has ended. It changed nothing.
+ */
 export const LEASE_LOST: SettlementResult = {
   took: false,
   repeated: false,
@@ -34,7 +36,10 @@ export const TOPIC_UNKNOWN: SettlementResult = {
   error: undefined,
 };
 
-/** The result of a settlement whose `commit` threw. Nothing was stored, and the event stays leased. */
+/**
+ * The result of a settlement (such as an acknowledgement) whose `commit` threw. Nothing was stored, and the
+ * event stays leased.
+ */
 export function commitFailed(error: unknown): SettlementResult {
   return { took: false, repeated: false, because: 'commit_failed', error };
 }

@@ -65,7 +65,7 @@ export function assertEdit({ payload, headers }: Edit, limits: SizeLimits): void
 const texts = ['id', 'key', 'tenant', 'type', 'correlationId', 'idempotencyKey'] as const;
 const times = ['delayMs', 'dueAt', 'patienceMs'] as const;
 
-// This runs twice per event, so it must allocate no objects for a valid event.
+// This function runs twice per event, so it must allocate no objects for a valid event.
 function assertEvent(event: NewEvent, index: number, limits: SizeLimits): void {
   const { payload, headers, delayMs, dueAt, past } = event;
   // A character has at most 3 bytes in UTF-8, so the bytes of a short text need not be counted.

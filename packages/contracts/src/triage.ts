@@ -13,22 +13,25 @@ import type { ParkedFilter } from './parked-filter.ts';
  */
 export interface Triage {
   /**
-   * Stores parked events. Returns false for an event that is already parked. A replay counts an event that is
-   * parked again as failed.
+   * Stores parked events. Returns false for an event that is already parked. If a replay has published the
+   * event and the event is parked again, the replay counts it as failed.
    */
   put(events: readonly NewlyParked[]): Promise<readonly boolean[]>;
   get(id: string): Promise<ParkedEvent | undefined>;
-  /** Lists parked events, the latest first. */
+  /** Lists parked events (events that wait for an operator), the latest first. */
   list(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedSummary>>;
   count(filter: ParkedFilter): Promise<number>;
-  /** Groups parked events by the fingerprint of their error, the largest group first. */
+  /**
+   * Groups parked events (events that wait for an operator) by the fingerprint of their error, the largest
+   * group first.
+   */
   groups(filter: ParkedFilter, page: PageRequest): Promise<Page<ParkedGroup>>;
 
   /** Counts events by the values of a property, the most frequent value first. */
   breakdown(filter: ParkedFilter, by: BreakdownBy, limit: number): Promise<Breakdown>;
   /**
-   * Counts events by the time at which they were parked, the earliest bucket first. Empty buckets are left
-   * out; at most the latest 500 are returned.
+   * Counts events by the time at which they were parked (set aside for an operator), the earliest bucket
+   * first. Empty buckets are left out. At most the latest 500 buckets are returned.
    */
   histogram(filter: ParkedFilter, bucketMs: number): Promise<readonly HistogramBucket[]>;
 
@@ -52,7 +55,7 @@ export interface Triage {
   removeRule(name: string, act: Act): Promise<boolean>;
 }
 
-/** An event to be parked. */
+/** An event that will be parked: it failed, and waits for an operator. */
 export interface NewlyParked extends Envelope {
   readonly diagnosis: Diagnosis;
   /** How long the parked event is kept. Each engine has its own default. */
@@ -60,8 +63,8 @@ export interface NewlyParked extends Envelope {
 }
 
 /**
- * `parked`: waits for an operator. `replaying`: a replay has published it again. `resolved`: the replay
- * succeeded. `discarded`: an operator decided not to handle it again.
+ * The states of a parked event. `parked`: waits for an operator. `replaying`: a replay has published it
+ * again. `resolved`: the replay succeeded. `discarded`: an operator decided not to handle it again.
  */
 export type ParkedStatus = 'parked' | 'replaying' | 'resolved' | 'discarded';
 
@@ -71,7 +74,7 @@ export interface ParkedEvent extends Envelope {
   readonly status: ParkedStatus;
   /** When the event was last parked, epoch ms by the store's clock. */
   readonly parkedAt: number;
-  /** How often the event was parked. A failed replay parks it once more. */
+  /** How often the event was parked (set aside for an operator). A failed replay parks it once more. */
   readonly parkings: number;
   /** When the store removes the event, epoch ms by the store's clock. */
   readonly removedAt: number;
@@ -96,7 +99,7 @@ export interface EarlierParking extends Diagnosis {
   readonly replay: string | undefined;
 }
 
-/** A parked event in a list: without payload, headers and story. */
+/** A parked event (it waits for an operator) in a list: without payload, headers and story. */
 export interface ParkedSummary
   extends Pick<
       ParkedEvent,
@@ -147,7 +150,10 @@ export const breakdownProperties = [
 /** What `breakdown` counts by: a property of parked events, or a header. */
 export type BreakdownBy = (typeof breakdownProperties)[number] | { readonly header: string };
 
-/** The result of `breakdown`: how many parked events have each value of a property. */
+/**
+ * The result of `breakdown`: how many parked events (events that wait for an operator) have each value of a
+ * property.
+ */
 export interface Breakdown {
   /** The values, the most frequent first. `value` is `undefined` for events without this property. */
   readonly items: readonly { readonly value: string | undefined; readonly count: number }[];
@@ -155,14 +161,17 @@ export interface Breakdown {
   readonly others: number;
 }
 
-/** How many events were parked in one bucket of the histogram. */
+/**
+ * How many events were parked (set aside for an operator) in one bucket (an interval of time) of the
+ * histogram.
+ */
 export interface HistogramBucket {
   /** The start of the bucket, epoch ms. It is a multiple of the bucket length. */
   readonly at: number;
   readonly count: number;
 }
 
-/** Changes to a parked event. Fields that are not given stay unchanged. */
+/** Changes to a parked event (it waits for an operator). Fields that are not given stay unchanged. */
 export interface Edit {
   /**
    * The version of the event that the operator edited. The edit is refused if the event has another version
@@ -199,7 +208,7 @@ export interface TriageRule {
   readonly afterMs?: number;
 }
 
-/** The first parking and the three latest. */
+/** The most entries of `earlier`: the first parking and the three latest. */
 const earlierMax = 4;
 
 /**

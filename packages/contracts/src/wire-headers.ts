@@ -96,7 +96,8 @@ export function toWire(state: WireState | Delivery): Record<string, string> {
 }
 
 /**
- * Reads the headers that `toWire` wrote, and ignores invalid ones. A field without a header gets its default.
+ * Reads the headers that `toWire` wrote, and ignores invalid ones. A field without a header gets its default
+ * value.
  */
 export function fromWire(wire: Headers): WireState {
   const headers = ownHeaders(wire);

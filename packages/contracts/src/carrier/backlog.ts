@@ -8,21 +8,25 @@ export interface Entry<Handle = unknown> {
   readonly queue: QueueName;
   readonly event: CarriedEvent;
   readonly order: number;
-  /** A time of `Clock.now`. After it, the server may have delivered the message to another process. */
+  /**
+   * Until this time of `Clock.now`, this process may use the message. Later, the server may have delivered
+   * the message to another process.
+   */
   heldUntil: number;
   /** The lease of the event; `undefined`: it is not leased. `endsAt` is a time of `Clock.now`. */
   lease: { readonly token: string; endsAt: number } | undefined;
   /**
-   * The settlement that was already written under this lease, although the server did not answer the
-   * acknowledgement. A repeated settlement is not written again.
+   * The settlement (`ack` or `retry`, for example) that was already written under this lease, although the
+   * server did not answer the acknowledgement. A repeated settlement is not written again.
    */
   written: string | undefined;
   /**
-   * The number of the last `settle` call that named this event: a second settlement in one call is refused.
+   * The number of the last `settle` call that settled this event. So a second settlement of the event in the
+   * same call is refused.
    */
   settleCall: number;
   lane: Lane<Handle> | undefined;
-  /** True: the event is taken from the backlog, and is not settled. */
+  /** True: the event was taken from the backlog, and is not settled (acknowledged, for example) yet. */
   isInHand: boolean;
 }
 
@@ -37,14 +41,14 @@ export interface Lane<Handle> {
 
 /**
  * The delivered events of one topic, in the order of arrival. An event is taken only after earlier events of
- * its key, and earlier copies, are settled.
+ * its key, and earlier copies of the event, are settled (acknowledged, for example).
  */
 export class Backlog<Handle> {
   readonly #ready: Record<QueueName, Set<Lane<Handle>>> = { hot: new Set(), retry: new Set() };
   readonly #byKey = new Map<string, Lane<Handle>>();
   /**
-   * Events without key order, by queue and event id. A retry is in another queue, so it does not count as a
-   * copy.
+   * The lanes of events without key order, by queue and event id. A retry is in another queue, so it does not
+   * count as a copy.
    */
   readonly #byId: Record<QueueName, Map<string, Lane<Handle>>> = { hot: new Map(), retry: new Map() };
   readonly #waiting: Record<QueueName, { events: number; bytes: number }> = {
@@ -81,8 +85,8 @@ export class Backlog<Handle> {
   }
 
   /**
-   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` returns true for an event,
-   * later events of its key also stay.
+   * Takes at most `limit` events, and at most `runMax` of one key. If `skips` returns true for an event, this
+   * event and later events of its key stay in the backlog.
    */
   take(
     queue: QueueName,

@@ -19,7 +19,7 @@ export function readEvent(arrival: Received, topic: string, queue: QueueName): C
   // A message in a dead-letter topic still has the attempts of its original topic. Its new consumer starts at
   // 0 attempts.
   const isFresh = queue === 'hot' && state.diagnosis !== undefined;
-  // This runs for each message, and a spread would cost more than everything else here.
+  // This code runs for each message. An object spread would cost more than everything else in this function.
   return {
     id,
     topic,
@@ -48,8 +48,8 @@ export function readEvent(arrival: Received, topic: string, queue: QueueName): C
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the payload as text or bytes. Messages of other producers do not say which it is: valid UTF-8 is
- * text.
+ * Returns the payload as text or bytes. Messages of other producers do not say which of the two it is: valid
+ * UTF-8 counts as text.
  */
 function payloadOf(payload: Payload, kind: 'bytes' | undefined): Payload {
   if (typeof payload === 'string') return payload;
@@ -121,7 +121,9 @@ function message(
   return { dedupId, headers, payload, key: state.key, delayMs };
 }
 
-/** Returns the event as it is published to the store beside the message broker. */
+/**
+ * Returns the event in the form in which it is published to the store (an engine beside the message broker).
+ */
 export function movedEvent(
   event: CarriedEvent,
   now: number,

@@ -35,8 +35,9 @@ export interface LeasedEntry<Handle> {
 }
 
 /**
- * Settles events that the server has delivered. It first writes all results, and then acknowledges the
- * messages. After a crash in between, an event is repeated, but none is lost.
+ * Settles events that the server has delivered: for example acknowledges, retries or parks them. It first
+ * writes all results, and then acknowledges the messages. After a crash in between, an event is handled
+ * again, but none is lost.
  */
 export async function settleCarried<Handle>(
   leased: readonly LeasedEntry<Handle>[],
@@ -61,7 +62,8 @@ export async function settleCarried<Handle>(
 }
 
 /**
- * Returns why settlements are refused. `undefined`: the batch has only settlements that are never refused.
+ * Returns for each settlement why it is refused, if it is. `undefined`: the batch has only settlements that
+ * are never refused.
  */
 async function refusalsOf<Handle>(
   leased: readonly LeasedEntry<Handle>[],

@@ -18,12 +18,15 @@ export interface CarriedTopicSettings<Handle> extends IntakeSettings<Handle> {
 
 type Answer = { -readonly [Name in keyof Leased]: Name extends 'deliveries' ? Delivery[] : Leased[Name] };
 
-/** The share of each lease that is reserved for events of the store, from 0 to 1. */
+/**
+ * The share of each lease that is reserved for events of the store (an engine beside the message broker),
+ * from 0 to 1.
+ */
 const storeShare = 0.5;
 
 /**
- * Leases the events of one topic: those that the server has delivered to this process, and those in the
- * store.
+ * Leases the events of one topic: those that the server has delivered to this process, and those in the store
+ * (an engine beside the message broker).
  */
 export class CarriedTopic<Handle> {
   readonly intake: TopicIntake<Handle>;
@@ -72,8 +75,8 @@ export class CarriedTopic<Handle> {
     try {
       await this.#addCarried(request, answer);
     } catch (error) {
-      // Return the events that the store has leased, in spite of the error. Otherwise their leases would
-      // expire.
+      // Return the events that the store has leased, although another part of the call has failed. Otherwise
+      // their leases would expire unused.
       if (answer.deliveries.length === 0) throw error;
       answer.nextDueInMs = 0;
     }
@@ -115,8 +118,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Returns how many events of a lease may come from the store. The rest are first attempts that wait in this
-   * process.
+   * Returns how many events of a lease may come from the store (an engine beside the message broker). The
+   * rest are first attempts that wait in this process.
    */
   #storeLimit({ limit, retriesShare = storeShare }: LeaseRequest): number {
     const ready = this.intake.backlog.readyIn('hot');
@@ -155,8 +158,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Takes events from the backlog; a share of them are retries. If one queue has too few events, the other
-   * fills the gap.
+   * Takes events from the backlog. A share of them are retries. If the queue of the retries or that of the
+   * first attempts has too few events, the other queue fills the gap.
    */
   #take(left: number, { runMax = 1, retriesShare = storeShare }: LeaseRequest): Entry<Handle>[] {
     const { backlog } = this.intake;
@@ -173,7 +176,7 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Moves events into the store that cannot be leased yet, and returns the others. They are stored before
+   * Moves events that cannot be leased yet into the store, and returns the others. They are stored before
    * they are acknowledged, so a crash loses none.
    */
   async #moveToStore(taken: readonly Entry<Handle>[]): Promise<readonly Entry<Handle>[]> {
@@ -207,8 +210,8 @@ export class CarriedTopic<Handle> {
   }
 
   /**
-   * Splits events: `held` must move into the store, `free` can be leased. Later events of a held key go back
-   * to the backlog.
+   * Splits events: those in `held` must move into the store, and those in `free` can be leased. Later events
+   * of a held key go back to the backlog.
    */
   #divide(
     taken: readonly Entry<Handle>[],
@@ -234,7 +237,7 @@ export class CarriedTopic<Handle> {
     return { held, free };
   }
 
-  /** This names every field, because it runs for each event and a spread would be slower. */
+  /** This method names every field. It runs for each event, and an object spread would be slower. */
   #deliver(entry: Entry<Handle>, endsAt: number): Delivery {
     const { event } = entry;
     // A parked event has no deadline: a consumer of the dead-letter topic may handle it at any time.
@@ -284,8 +287,8 @@ function earliest(one: number | undefined, other: number | undefined): number | 
 }
 
 /**
- * Returns how many of the first `entries` fit into `bytesMax` payload bytes. Without other events in the
- * lease, it is at least 1.
+ * Returns how many of the first `entries` fit into `bytesMax` payload bytes. If the lease has no other
+ * events, the result is at least 1.
  */
 function countWithin(entries: readonly Entry[], bytesMax: number, hasOthers: boolean): number {
   let bytes = 0;

@@ -68,7 +68,10 @@ export interface CarrierBroker extends Broker {
   close(): Promise<void>;
 }
 
-/** Builds a `Broker` on a carrier, which only sends and receives messages. It adds leases and retries. */
+/**
+ * Builds a `Broker` on a carrier (the adapter for a message broker such as Kafka). A carrier only sends and
+ * receives messages. This function adds leases and retries.
+ */
 export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: CarrierOptions = {}): CarrierBroker {
   const { clock = systemClock, random = systemRandom } = options;
   const { parkedSuffix = carrierDefaults.parkedSuffix, ...prefetch } = {
@@ -115,8 +118,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
     clock,
     store,
     hasTopic,
-    // A consumer of a dead-letter topic may park an event again. It stays in that topic: there is no
-    // `orders.dlq.dlq`.
+    // A consumer of a dead-letter topic may park an event again (set it aside for an operator). The event
+    // stays in that topic: there is no `orders.dlq.dlq`.
     parkedTopic: (topic: string) => (topic.endsWith(parkedSuffix) ? topic : topic + parkedSuffix),
   };
 
@@ -132,7 +135,8 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       ...(keepSettledMs !== undefined && { keepSettledMs }),
     };
     const result = await carrier.ensure(topic, ensured);
-    // The store comes last: the carrier may refuse, and the store never goes back from `key` to `none`.
+    // Change the store last, because the carrier may refuse the settings. The ordering in the store never
+    // goes back from `key` to `none`.
     if (ordering !== undefined) await store?.broker.declare(topic, { ordering });
     const parked = settings.parkedTopic(topic);
     if (!store && parked !== topic) await carrier.ensure(parked, { ordering: 'none' });
@@ -175,7 +179,7 @@ export function carrierBroker<Handle>(carrier: Carrier<Handle>, options: Carrier
       for (const place of ordering === 'key' ? await notInStore(places) : places) isDuplicate(place);
     };
     // The server already has messages with these ids. But the store may have a parked event that blocks its
-    // key: the new event replaces it, and is no duplicate.
+    // key. In this case the new event replaces the parked event, and is no duplicate.
     const notInStore = async (places: readonly number[]) => {
       const unkeyed = places.map((place) => ({ ...withoutKey(events[place]!), id: ids[place]! }));
       const taken = places.length > 0 ? await store!.broker.publishBehind(topic, unkeyed) : [];

@@ -24,13 +24,14 @@ export interface Carrier<Handle = unknown> {
   /** The features that depend on the server. `anyDelay` is about the `retry` queue. */
   readonly features: Pick<Features, 'arrivalOrder' | 'anyDelay' | 'durable'>;
   /**
-   * What the server gives with each message, so that it needs no header. `key`: the key of the message.
-   * `time`: when the server received it.
+   * What the server itself reports with each message, so that no header is needed for it. `key`: the key of
+   * the message. `time`: when the server received the message.
    */
   readonly tells: { readonly key: boolean; readonly time: boolean };
   /**
    * The visibility timeout: how many ms the server reserves a delivered message for this process. The process
-   * stops using it after nine tenths of this time. `undefined`: it is reserved until the connection ends.
+   * stops using the message after nine tenths of this time. `undefined`: the message is reserved until the
+   * connection ends.
    */
   readonly holdMs: number | undefined;
 
@@ -65,7 +66,7 @@ export interface Carrier<Handle = unknown> {
    */
   release(handles: readonly Handle[]): Promise<void>;
   /**
-   * Extends the visibility timeout of messages to `holdMs` from now; called each third of that time. For
+   * Extends the visibility timeout of messages to `holdMs` from now. It is called every `holdMs` / 3. For
    * handles that the server refuses, the carrier calls `listener.lost`.
    */
   keep?(handles: readonly Handle[]): Promise<void>;
@@ -94,7 +95,10 @@ export interface Message {
    * duplicates keeps only one of them.
    */
   readonly dedupId: string;
-  /** Names and values can be any text. The carrier must encode characters that the server does not accept. */
+  /**
+   * Names and values can be any text. The carrier (the adapter for a message broker) must encode characters
+   * that the server does not accept.
+   */
   readonly headers: Headers;
   /** The payload is text, unless there is a header `payload-kind: bytes`. */
   readonly payload: Payload;
@@ -112,8 +116,8 @@ export interface Arrival<Handle> {
   /** A permanent id of this message, such as `orders/3/17`. It is the event id if the producer gave none. */
   readonly messageId: string;
   /**
-   * The carrier converts numbers and booleans to text, and tables to JSON. The last value of a repeated
-   * header counts.
+   * The carrier (the adapter for a message broker) converts numbers and booleans to text, and tables to JSON.
+   * If a header is repeated, only its last value counts.
    */
   readonly headers: Headers;
   /**
@@ -131,7 +135,10 @@ export interface Arrival<Handle> {
   readonly askedAt: number;
 }
 
-/** The callbacks of a carrier: messages have arrived, or the server has taken messages back. */
+/**
+ * The callbacks of a carrier (the adapter for a message broker): messages have arrived, or the server has
+ * taken messages back.
+ */
 export interface IntakeListener<Handle> {
   arrived(messages: readonly Arrival<Handle>[]): void;
   /**
@@ -144,7 +151,8 @@ export interface IntakeListener<Handle> {
 /** The stream of messages from one queue to this process. Without credit, no messages arrive. */
 export interface Intake {
   /**
-   * Sets how many more messages may arrive from now on. Messages that are already on their way may exceed it.
+   * Sets how many more messages may arrive from now on. Messages that are already on their way may exceed
+   * this number.
    */
   credit(count: number): void;
   /**

@@ -5,8 +5,8 @@ import type { Carrier } from './carrier.ts';
 const queueHasNone = missing('a queue cannot be searched');
 
 /**
- * Returns the features of a broker on a carrier (a message broker such as Kafka). A store beside it adds
- * some.
+ * Returns the features of a broker on a carrier (a message broker such as Kafka). A store beside the carrier
+ * adds some features.
  */
 export function carrierFeatures(
   { features }: Pick<Carrier, 'features'>,

@@ -1,7 +1,10 @@
 import type { Lease } from '../envelope.ts';
 import type { Entry } from './backlog.ts';
 
-/** The leased events of this process, by lease token. A settlement with an unknown token is refused. */
+/**
+ * The leased events of this process, by lease token. A settlement (such as an acknowledgement) with an
+ * unknown token is refused.
+ */
 export class HeldLeases<Handle> {
   readonly #held = new Map<string, Entry<Handle>>();
   readonly #prefix: string;

@@ -5,7 +5,7 @@ import type { Triage } from '../triage.ts';
 
 /**
  * An engine that stores what a message broker cannot store: for example retries, the order of keys and parked
- * events.
+ * events (set aside for an operator).
  */
 export interface Store extends Engine {
   readonly broker: Broker & Required<Pick<Broker, 'publishBehind'>>;

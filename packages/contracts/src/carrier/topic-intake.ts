@@ -12,13 +12,13 @@ export interface IntakeSettings<Handle> {
   readonly prefetchMax: number;
   /** While waiting events of a queue have more payload bytes than this, no more are fetched. */
   readonly prefetchBytesMax: number;
-  /** After this many ms without a lease, waiting events are given back to the server. */
+  /** If no consumer leases events for this many ms, waiting events are given back to the server. */
   readonly idleMs: number;
 }
 
 /**
- * The process stops using a message when this share of `holdMs` is left: then the server may deliver it
- * elsewhere.
+ * The process stops using a message when this share of `holdMs` is left. After `holdMs`, the server may
+ * deliver the message to another process.
  */
 const holdMargin = 0.1;
 const keepsPerHold = 3;
@@ -35,7 +35,7 @@ export class TopicIntake<Handle> {
   #intakes: Record<QueueName, Intake> | undefined;
   /** Events that arrived before they were due, sorted by due time. Only for carriers without `later`. */
   #early: Entry<Handle>[] = [];
-  /** The largest `limit` of recent leases: so many events are fetched in advance. */
+  /** The largest `limit` of recent lease calls. This number of events is fetched in advance. */
   #wanted = 1;
   #arrivals = 0;
   /** The earliest time at which a lease or a visibility timeout can end. Nothing is checked before. */
@@ -211,8 +211,8 @@ export class TopicIntake<Handle> {
       await carrier.keep!(entries.map(({ handle }) => handle));
       for (const entry of entries) entry.heldUntil = sentAt + carrier.holdMs! * (1 - holdMargin);
     } catch {
-      // Without an answer, these messages count as lost at `heldUntil`. The next call may still extend them
-      // in time.
+      // The server gave no answer. These messages count as lost at `heldUntil`, unless the next call extends
+      // them in time.
     }
   }
 

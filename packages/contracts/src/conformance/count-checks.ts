@@ -33,7 +33,10 @@ export const countChecks: readonly Check[] = [
   }),
 ];
 
-/** Makes random changes to the parked events of two topics. The same seed gives the same changes. */
+/**
+ * Makes random changes to the parked events (set aside for an operator) of two topics. The same seed gives
+ * the same changes.
+ */
 class RandomChanges {
   readonly topics: readonly string[];
   readonly #stage: Stage;
@@ -145,7 +148,8 @@ async function expectCounts(stage: Stage, topics: readonly string[]): Promise<vo
 }
 
 /**
- * Lists all events that match a filter. `list` does not use the stored counts, so it shows the true number.
+ * Lists all events that match a filter, page by page. `list` does not use the stored counts, so the result
+ * shows the true number.
  */
 async function scan(stage: Stage, filter: ParkedFilter): Promise<ParkedSummary[]> {
   const events: ParkedSummary[] = [];

@@ -177,8 +177,8 @@ export const effectChecks: readonly Check[] = [
 ];
 
 /**
- * Drops the result. A synchronous transaction cannot wait for a promise, so none is returned for a plain
- * value.
+ * For a promise, returns a promise without its result. For a plain value, returns nothing, because a
+ * synchronous transaction cannot wait for a promise.
  */
 function quietly(published: unknown): void | Promise<void> {
   if (published instanceof Promise) return published.then(() => {});

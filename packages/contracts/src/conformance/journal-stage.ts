@@ -15,7 +15,10 @@ import type { Stage } from './stage.ts';
 /** Helper methods for checks of journals. */
 export class JournalStage {
   readonly stage: Stage;
-  /** Only this check uses the program, so its claims find no assemblies of other checks. */
+  /**
+   * Only this check uses the program. So its claims find no assemblies (work in several steps) of other
+   * checks.
+   */
   readonly program: string;
 
   constructor(stage: Stage) {
@@ -91,7 +94,10 @@ export class JournalStage {
     await this.expectIds(await this.claim(request), [], why);
   }
 
-  /** Records progress, and returns the revision. Fails unless the engine accepts it. */
+  /**
+   * Records the progress of an assembly (work in several steps), and returns its revision. Fails unless the
+   * engine accepts the progress.
+   */
   async progress(lease: AssemblyLease, rest: Partial<ProgressEntry> = {}): Promise<number> {
     const [result] = await this.journal.record([{ kind: 'progress', lease, steps: [], ...rest }]);
     expectLike(result, { kind: 'took' }, 'progress under a lease is taken');

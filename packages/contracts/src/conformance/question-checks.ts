@@ -8,7 +8,7 @@ import { type act, type Check, checksOf, consumer, note, type Stage } from './st
 
 const check = checksOf(['triage']);
 
-/** Checks of the queries about parked events that a console makes. */
+/** Checks of the queries that a console makes about parked events (set aside for an operator). */
 export const questionChecks: readonly Check[] = [
   check('finds by lists of values', [], async (stage) => {
     const { ids, tenant, error } = await parkThree(stage);

@@ -61,7 +61,7 @@ function isMeans(need: string): need is Means {
   return means.some((each) => each === need);
 }
 
-/** An engine may return fewer events per `lease` call than requested. */
+/** The most `lease` calls of one `take`. An engine may return fewer events per call than requested. */
 const leasesMax = 20;
 
 /** Helper methods for the checks. */
@@ -244,7 +244,7 @@ export class Stage {
   }
 }
 
-/** The name of the consumer that parks events in the checks. */
+/** The name of the consumer that parks events (sets them aside for an operator) in the checks. */
 export const consumer = 'shipping';
 
 export const act = { who: 'ada', why: 'the address is fixed' };

@@ -7,7 +7,9 @@ import { act, type Check, checksOf, consumer, note, storyOf } from './stage.ts';
 
 const check = checksOf(['triage']);
 
-/** Checks that operators can find, group, edit and discard parked events. */
+/**
+ * Checks that operators can find, group, edit and discard parked events (events that wait for an operator).
+ */
 export const triageChecks: readonly Check[] = [
   check('keeps all of a parked event, and parks it once', [], async (stage) => {
     const event = stage.newlyParked(stage.name('event'), {

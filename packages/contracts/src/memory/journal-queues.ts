@@ -2,7 +2,10 @@ import { gcraTake, gcraWait } from 'holdfast/machines';
 import type { QueueRate } from '../journal.ts';
 import type { AssemblyRow, JournalStorage } from './journal-storage.ts';
 
-/** Checks queue limits during one `claim`. Each assembly that `tryTake` accepts is counted as leased. */
+/**
+ * Checks the limits of queues during one `claim`. Each assembly (work in several steps) that `tryTake`
+ * accepts is counted as leased.
+ */
 export class QueueGate {
   readonly #storage: JournalStorage;
   readonly #now: number;
@@ -14,7 +17,7 @@ export class QueueGate {
     for (const row of storage.rows.values()) if (row.lease) this.#count(row);
   }
 
-  /** Returns true if the queue limits allow to lease this assembly, and counts it. */
+  /** Returns true if the queue limits allow to lease this assembly. If so, counts it as leased. */
   tryTake(row: AssemblyRow): boolean {
     const { queue, key } = row.start;
     const limits = queue === undefined ? undefined : this.#storage.queues.get(queue);
@@ -37,8 +40,8 @@ export class QueueGate {
   }
 
   /**
-   * Returns the ms until the rate of the queue allows this assembly. Infinity: it waits until another
-   * assembly ends its lease.
+   * Returns the ms until the rate limit of the queue allows this assembly. Infinity: the assembly waits until
+   * another assembly ends its lease.
    */
   waitMs(row: AssemblyRow): number {
     const { queue, key } = row.start;

@@ -31,13 +31,14 @@ export class AssemblyRow {
   expiresAt: number;
   endedAt: number | undefined;
   /**
-   * When the assembly is due, epoch ms. Infinity: only a signal, a stop request or an operator makes it due.
+   * When the assembly (work in several steps) is due, epoch ms. Infinity: only a signal, a stop request or an
+   * operator makes it due.
    */
   dueAt: number;
   revision = 0;
   deaths = 0;
   lease: { readonly token: string; readonly worker: string } | undefined;
-  /** True: the assembly was already counted against the rate limit of its queue. */
+  /** True: the assembly (work in several steps) was already counted against the rate limit of its queue. */
   isCharged = false;
 
   constructor(start: NewAssembly, order: number, now: number) {
@@ -81,8 +82,8 @@ export class AssemblyRow {
 }
 
 /**
- * The assemblies of a memory engine. Several engines can share one storage, like processes that share a
- * database.
+ * The assemblies (work in several steps) of a memory engine. Several engines can share one storage, like
+ * processes that share a database.
  */
 export class JournalStorage {
   readonly rows = new Map<string, AssemblyRow>();

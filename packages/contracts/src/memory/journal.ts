@@ -39,7 +39,10 @@ import { beginTransaction, type MemoryTransaction } from './storage.ts';
 const assembliesMax = 1_000_000;
 
 export interface MemoryJournal extends Journal<MemoryTransaction> {
-  /** Removes at most `limit` ended assemblies that were kept long enough (`keepMs`), and returns how many. */
+  /**
+   * Removes at most `limit` ended assemblies (work in several steps) that were kept for their `keepMs`.
+   * Returns how many were removed.
+   */
   sweep(limit: number): number;
 }
 
@@ -95,7 +98,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     row.lease = undefined;
     row.parked = undefined;
     become(row, next, now);
-    // Another assembly of the same queue may be leased now.
+    // Notify workers if this assembly is due now, or if another assembly of its queue may be leased now.
     if (row.isDue(now) || row.start.queue !== undefined) storage.ringDoorbells();
   }
 
@@ -168,7 +171,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     return 'requested';
   }
 
-  /** Makes the assemblies of workers whose lease has ended due again. */
+  /** Makes assemblies due again that belong to a worker whose lease has ended. */
   function recover(now: number): void {
     for (const row of rows.values()) {
       if (!row.lease || (workers.get(row.lease.worker) ?? 0) > now) continue;
@@ -464,8 +467,8 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
 }
 
 /**
- * Returns when a suspended or parked assembly is due: at once, if something has arrived since the worker read
- * `next.revision`.
+ * Returns when a suspended or parked assembly is due. It is due at once if something, such as a signal, has
+ * arrived since the worker read `next.revision`.
  */
 function dueAt(row: AssemblyRow, next: { dueInMs?: number; revision: number }, now: number): number {
   return row.revision > next.revision ? now : now + (next.dueInMs ?? Infinity);

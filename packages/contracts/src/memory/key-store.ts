@@ -65,7 +65,10 @@ export class KeyStore {
 
 class Scope {
   readonly entries = new Map<string, KeyEntry>();
-  /** An iterator of a Map also visits entries that are added later. */
+  /**
+   * The position of the last checked key. It stays valid: an iterator of a Map also visits entries that are
+   * added later.
+   */
   #cursor: Iterator<[string, KeyEntry]> = this.entries.entries();
 
   removeSomeExpired(now: number, count: number): number {

@@ -21,7 +21,10 @@ import { latestFirst, pageOf, type SharedState } from './shared-state.ts';
 export function memoryOperations(shared: SharedState): Operations {
   const { storage } = shared;
 
-  /** Returns the parked events that an operation still has to process, the earliest parked first. */
+  /**
+   * Returns the parked events (set aside for an operator) that an operation still has to process, the
+   * earliest parked first.
+   */
   function coveredEvents(operation: Operation): ParkedEvent[] {
     const { request, startedAt } = operation;
     const filter = coveredBy(operation);

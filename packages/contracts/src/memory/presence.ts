@@ -16,7 +16,8 @@ export function memoryPresence(shared: SharedState): Presence {
       const json = assertReport(process);
       shared.write((now) => {
         forgetProcesses(shared, now, Infinity);
-        // Each report is inserted anew into the Map, so the first process has the oldest report.
+        // Each new report is put at the end of the Map, so the first process in the Map has the oldest
+        // report.
         processes.delete(process.id);
         if (processes.size >= processesMax) processes.delete(processes.keys().next().value!);
         processes.set(process.id, { ...JSON.parse(json), heardAt: now });

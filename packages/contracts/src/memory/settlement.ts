@@ -9,7 +9,8 @@ import { beginTransaction, type MemoryStorage, type MemoryTransaction, type Row 
 type AnySettlement = Settlement<MemoryTransaction>;
 
 /**
- * The result of `commit`, which only collects its writes. `apply` performs them together with the settlement.
+ * The result of `commit`, which only collects its writes. `apply` performs these writes together with the
+ * settlement.
  */
 export type Commit =
   | { readonly apply: () => void; readonly repeated: boolean }
@@ -30,7 +31,7 @@ export async function runCommit(storage: MemoryStorage, settlement: AnySettlemen
   }
 }
 
-/** This is synchronous, so that no other call sees a half-applied settlement. */
+/** This function is synchronous, so that no other call sees a half-applied settlement. */
 export function applySettlement(
   shared: SharedState,
   row: Row,

@@ -5,8 +5,8 @@ import { timeOrderedId } from '../time-ordered-id.ts';
 import type { MemoryStorage } from './storage.ts';
 
 /**
- * The limits of a memory engine. At a limit it refuses new entries; of settled events and audit entries it
- * removes the oldest.
+ * The limits of a memory engine. When a limit is reached, the engine refuses new entries. But for settled
+ * events and audit entries, it removes the oldest instead.
  */
 export interface MemoryBounds {
   readonly eventsMax: number;

@@ -25,7 +25,10 @@ export interface Row {
   lastError: ErrorNote | undefined;
   story: readonly AttemptRecord[];
   suspect: boolean;
-  /** True: the event is parked. Its row stays, so that later events of its key wait for it. */
+  /**
+   * True: the event is parked (set aside for an operator). Its row stays, so that later events of its key
+   * wait for it.
+   */
   blocking: boolean;
   lease: { readonly token: string; readonly owner: string; endsAt: number } | undefined;
   diagnosis: Diagnosis | undefined;
@@ -56,7 +59,7 @@ export class MemoryStorage {
   readonly doorbells = new Map<string, Set<() => void>>();
 
   readonly keys = new KeyStore();
-  /** The handled events: the key is `handler\0eventId`, the value is when the record expires (epoch ms). */
+  /** For each handled event, by `handler\0eventId`: when the record that it was handled expires, epoch ms. */
   readonly marks = new Map<string, number>();
 
   readonly parked = new Map<string, ParkedEvent>();
@@ -76,7 +79,7 @@ export class MemoryStorage {
   readonly tats = new Map<string, number>();
   readonly effects = new Map<string, string>();
 
-  /** All engines on this storage share it, so that ids sort by creation. */
+  /** Creates ids. All engines on this storage share this function, so that ids sort by creation. */
   newId: (() => string) | undefined;
 
   #last = 0;
