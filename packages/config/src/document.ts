@@ -65,7 +65,8 @@ export function readDocument(text: string, file = 'document'): SourceDocument {
   };
   const [document, second] = Array.isArray(documents) ? documents : [];
   const mistakes = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  // If the parser ran out of stack, the document is nested too deep. Its other errors only follow from that.
+  // If the parser ran out of stack, the document is nested too deep. The parser's other errors are only
+  // consequences, so they are left out.
   const tooDeep = mistakes.find(({ message }) => message.includes('call stack'));
   if (tooDeep) complain(tooDeep.pos[0], '', `nested deeper than ${depthMax}`);
   else for (const { pos, message } of mistakes) complain(pos[0], '', sentence(message));

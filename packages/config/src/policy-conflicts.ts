@@ -12,7 +12,7 @@ type Fields = Record<string, unknown>;
 export function* conflictsIn(input: object, wrong: readonly string[]): Generator<OptionsError> {
   const { name: _, ...copy } = structuredClone(input) as Fields;
   for (const path of wrong) takeOut(copy, path);
-  // The written patience is invalid. This replacement conflicts with no other field.
+  // The patience in the document is invalid, so replace it. The replacement conflicts with no other field.
   if (wrong.includes('patience')) copy.patience = Number.MAX_SAFE_INTEGER;
   const told = new Set<string>();
   // Each round removes a field, so the loop ends.

@@ -141,7 +141,7 @@ function tooFar(services: Scenario['services'], name: string, instance: number):
 
 /**
  * Returns the names of all calls between services, such as `api → db`, or `api.search → db` for a route. A
- * bound can use such a name in its field `clients`.
+ * bound (a limit for a figure) can use such a name in its field `clients`.
  */
 function tiersOf(services: Scenario['services']): string[] {
   return Object.entries(services).flatMap(([name, { calls, routes }]) => [

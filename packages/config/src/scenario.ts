@@ -210,8 +210,8 @@ const service = shape({
     coalesces: flag(false),
   }),
   /**
-   * True: the service behaves like a database row. An attempt reads the row and then writes it. It fails if
-   * another attempt wrote the row in between.
+   * True: the service behaves like a database row. An attempt reads the row and then writes it. The attempt
+   * fails if another attempt wrote the row in between.
    */
   conditionalWrite: flag(false),
   /** Recorded responses of a real service. An attempt gets the response that is nearest in time. */
@@ -351,8 +351,8 @@ export const boundFields = {
   atLeast: number(),
   atMost: number(),
   /**
-   * The bound is checked only for these policies. In the list `damage`, these are the policies that must
-   * cause the damage.
+   * The bound (a limit for a figure) is checked only for these policies. In the list `damage`, these are the
+   * policies that must cause the damage.
    */
   policies: list(text()),
 };
@@ -430,7 +430,8 @@ function brokenBeside(
     input,
     mistakes.map(({ path }) => path),
   );
-  // Only the first hundred mistakes were replaced. If there are more, the document still cannot be read.
+  // Only the first hundred mistakes were replaced by placeholders. If there are more, the document still
+  // cannot be read.
   if (!sound || mistakeOf(() => readTable(scenarioFields, sound.input))) return [];
   return brokenRules(readTable(scenarioFields, sound.input)).filter(({ path }) => sound.isSound(path));
 }

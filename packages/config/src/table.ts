@@ -42,7 +42,7 @@ export function needed<In, Out>(field: Field<In, Out>): Field<In, Out> {
 }
 
 /**
- * The default value of required fields: it says that the field is missing. It is an object, because any text
+ * The default value of required fields: it means that the field is missing. It is an object, because any text
  * could be a real value.
  */
 const missing: unknown = { toJSON: () => undefined, toString: () => 'nothing' };
