@@ -126,8 +126,8 @@ export function observeConsumers(
       const put = (key: Key, labels: Labels, value: number) => {
         const kept = samples.get(key) ?? new Map<string, Sample>();
         const identity = JSON.stringify(labels);
-        // Consumers with the same name and topic share one sample: counts are added, and of `dlqRate` the
-        // highest is used.
+        // Consumers with the same name and topic share one sample. Its value is the sum of their counts; for
+        // `dlqRate`, it is the highest value.
         const before = kept.get(identity)?.value ?? 0;
         kept.set(identity, { labels, value: key === 'dlqRate' ? Math.max(before, value) : before + value });
         samples.set(key, kept);

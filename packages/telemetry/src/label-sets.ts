@@ -1,6 +1,9 @@
 import { type Label, type Labels, type Metric, OTHER } from './metrics.ts';
 
-/** The labels whose values come from users or servers. So the number of different values is not limited. */
+/**
+ * The labels whose values come from users or servers. Nothing else limits how many different values they
+ * have.
+ */
 const open = new Set<Label>(['policy', 'target', 'error_type']);
 
 /**

@@ -139,7 +139,8 @@ export function logRetries<Level extends string = 'info'>(
     const now = clock.now();
     const key = JSON.stringify([line.event, line.policy, line.reason, line.observed]);
     const before = windows.get(key);
-    // Add the number of lines that were left out before to this line. So no timer is needed to report it.
+    // If lines like this one were left out before, this line reports their number. So no timer is needed for
+    // that.
     const left_out = before && before.endsAt <= now && before.leftOut > 0 ? before.leftOut : undefined;
     if (before && before.endsAt <= now) windows.delete(key);
     if (soonestEndsAt <= now) close(now);

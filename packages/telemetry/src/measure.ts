@@ -26,7 +26,9 @@ const expiries: Record<string, string> = {
  * OpenTelemetry.
  */
 export function measuring(sink: Sink): (notice: Notice) => void {
-  /** The number of ended attempts of each call with a reported start. */
+  /**
+   * By call, the number of its attempts that have ended. Only calls whose start was reported are in this map.
+   */
   const attemptsSeen = new Map<number, number>();
 
   function ended(notice: Notice & { type: 'done' | 'gave_up' }): void {

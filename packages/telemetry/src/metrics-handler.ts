@@ -72,8 +72,8 @@ const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
 /**
- * Returns an error response if `answerTo` throws. In a `node:http` server, an uncaught error would end the
- * process.
+ * Calls `answerTo`, and returns an error response if it throws. In a `node:http` server, an uncaught error
+ * would end the process.
  */
 function safely(...asked: Parameters<typeof answerTo>): Answer {
   try {

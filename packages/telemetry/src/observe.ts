@@ -71,7 +71,7 @@ export function observe(policies: Policies, options: ObserveOptions = {}): Obser
 
   return {
     snapshot() {
-      // Compute the gauges anew each time. When a policy has removed a target, the gauges of this target then
+      // Compute the gauges anew each time. So when a policy removes a target, the gauges of this target
       // disappear.
       const now = new Map(gaugeKeys.map((key) => [key, new Kept(metrics[key], labelSetsMax, bounds)]));
       for (const { metric, labels, value } of stopped ? [] : readings(selection)) {

@@ -14,8 +14,8 @@ import { readings } from '../readings.ts';
 import type { Selection } from '../selection.ts';
 
 /**
- * Records the notices of policies in the instruments of a meter. Gauges are read only when the meter collects
- * them.
+ * Records the notices (events) of policies in the instruments of a meter. Gauges are read only when the meter
+ * collects them.
  */
 export interface Instruments {
   measure(notice: Notice): void;

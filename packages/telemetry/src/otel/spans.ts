@@ -90,7 +90,7 @@ class OperationSpan {
     const { policy, target } = notice;
     this.#tracer = tracer;
     this.#policy = policy;
-    // Read the offset only once. Then all spans of a call fit together, even if the system clock is changed.
+    // Read the offset only once. So all spans of a call fit together, even if the system clock is changed.
     this.#epochOffsetMs = clock.epochMs() - clock.now();
     const around = context.active();
     this.#span = tracer.startSpan(
