@@ -33,7 +33,7 @@ export function faultyBody(
     type: 'bytes',
     async pull(controller) {
       // If the reader has cancelled this stream, `controller` throws, and that error is ignored below. If
-      // `signal` aborts, the reader gets its reason.
+      // `signal` aborts, the reader of this stream gets the reason of the signal.
       try {
         while (held.length === 0) {
           const { done, value } = await reader.read();

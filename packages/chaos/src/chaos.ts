@@ -13,14 +13,17 @@ export interface ChaosOptions {
 
 export const chaosOptions: Readonly<Record<keyof ChaosOptions, true>> = { clock: true, random: true };
 
-/** How many calls, events or exchanges there were, and how many of them were hit by a fault. */
+/**
+ * How many calls, events or exchanges (a request and its answer) there were, and how many of them were hit by
+ * a fault.
+ */
 export interface ChaosCounts {
   /**
    * The number of subjects so far. A subject is a call, an event, or an exchange on a connection (a request
    * and its answer).
    */
   readonly subjects: number;
-  /** The number of subjects that were hit by a fault. */
+  /** The number of subjects (calls, events or exchanges) that were hit by a fault. */
   readonly struck: number;
   readonly byKind: Readonly<Partial<Record<FaultKind, number>>>;
 }
@@ -30,8 +33,8 @@ export interface Chaos {
   readonly spec: ChaosSpec;
   readonly counts: ChaosCounts;
   /**
-   * Replaces the faults. Times, subject numbers and random numbers start again, but `counts` continues. If
-   * `spec` is invalid, throws an `OptionsError` and changes nothing.
+   * Replaces the faults. Times, random numbers and the numbers of calls, events or exchanges start again, but
+   * `counts` continues. If `spec` is invalid, throws an `OptionsError` and changes nothing.
    */
   set(spec: ChaosSpec): void;
   /** Removes all faults. */

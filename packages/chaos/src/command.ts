@@ -30,7 +30,7 @@ const flags = {
 
 type Values = Partial<Record<keyof typeof flags, string | boolean>>;
 
-/** Thrown if a flag or its value is wrong. The exit code is then 2. */
+/** Thrown if a flag or its value is wrong. In this case the exit code is 2. */
 class UsageError extends Error {}
 
 /**
@@ -126,8 +126,8 @@ function readFlags(args: readonly string[]): Values {
 }
 
 /**
- * Returns the error message with the name of the wrong flag. If the option has no flag, it is in the file of
- * `--spec`.
+ * Returns the error message with the name of the wrong flag. An option that belongs to no flag comes from the
+ * file of `--spec`.
  */
 function asFlag(error: UsageError | OptionsError): string {
   if (!(error instanceof OptionsError)) return error.message;

@@ -74,7 +74,7 @@ export async function chaosControl(
       } else answer(response, 500, { error: `The request failed: ${(error as Error).message}.` });
     }
   });
-  // A slow request must time out before the test that sends it does. Node's default is five minutes.
+  // A slow request must time out before the test that sends it times out. Node's default is five minutes.
   server.requestTimeout = 10_000;
   server.listen(port, host);
   await once(server, 'listening');

@@ -66,8 +66,8 @@ async function suffer(fault: Fault, sending: Sending, send: () => Promise<Respon
 }
 
 /**
- * Applies a fault that happens instead of the request or of the answer. Returns `undefined` if there is no
- * such fault.
+ * Applies a fault that replaces the request or the answer, such as a reset. Returns `undefined` if there is
+ * no such fault.
  */
 async function instead(
   direction: 'request' | 'response',

@@ -43,7 +43,10 @@ export class Lane extends Alarm {
   #freeAt = 0;
   #isBlocked = false;
   #isClosed = false;
-  /** True: bytes were dropped. Then `heal` resets the connection, because later bytes would make no sense. */
+  /**
+   * True: bytes were dropped. In this case `heal` resets the connection, because later bytes would make no
+   * sense.
+   */
   hasSwallowed = false;
 
   constructor(clock: Clock, from: Socket, to: Socket, onPassed: (bytes: number) => void) {
@@ -68,8 +71,8 @@ export class Lane extends Alarm {
   }
 
   /**
-   * Sets the fault for bytes that arrive from now on. For bytes that already wait, only the speed limit
-   * changes.
+   * Sets the fault for bytes that arrive from now on. For bytes that already wait to be sent, only the speed
+   * limit changes.
    */
   suffer(fault: LaneFault | undefined): void {
     this.#fault = fault;
@@ -165,8 +168,8 @@ export class Lane extends Alarm {
   }
 
   /**
-   * Calls `act` when the socket has sent all bytes. `act` may reset the socket, which would discard unsent
-   * bytes.
+   * Calls `act` when the socket has sent all bytes. If `act` were called earlier, it could reset the socket,
+   * and unsent bytes would be lost.
    */
   #afterWriting(act: () => void): void {
     if (this.#to.writableLength === 0 || this.#to.destroyed) act();

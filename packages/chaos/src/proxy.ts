@@ -89,7 +89,9 @@ class RunningProxy extends Alarm implements ChaosProxy {
   readonly #surround: Surround;
   #accepted = 0;
   #bytes: ByteCounts = { fromClient: 0, toUpstream: 0, fromUpstream: 0, toClient: 0 };
-  /** Resolves when the current start or stop of listening is done. They run one after the other. */
+  /**
+   * Resolves when the current start or stop of listening is done. Starts and stops run one after the other.
+   */
   #changing: Promise<void> = Promise.resolve();
   #isRefusing = false;
   #isClosed = false;
@@ -122,8 +124,8 @@ class RunningProxy extends Alarm implements ChaosProxy {
   }
 
   /**
-   * Starts to listen, even if a fault refuses connections: the number of a free port is known only after
-   * listening.
+   * Starts to listen, even if a fault refuses connections: without listening, the number of a free port is
+   * not known.
    */
   async start({ host, port }: HostAndPort): Promise<void> {
     this.#server.listen(port, host);
@@ -134,7 +136,7 @@ class RunningProxy extends Alarm implements ChaosProxy {
       this.#accepted++;
       this.#connections.add(new Connection(this.#surround, client));
     });
-    // Listening again after a fault can fail. Ignore the error here: `#listen` tries again later.
+    // Listening again after a fault can fail. Ignore that error here: `#listen` tries again later.
     this.#server.on('error', () => {});
     await this.#reconsider();
   }

@@ -4,13 +4,16 @@ import type { ChaosPlan, FaultKind, FaultSettings } from './spec.ts';
 
 /** What a fault can hit: a call, an event, or an exchange (a request and its answer) on a connection. */
 export interface Subject {
-  /** The number of this subject in the order of arrival, from 1. */
+  /** The number of this subject (a call, event or exchange) in the order of arrival, from 1. */
   readonly number: number;
   readonly method?: string | undefined;
   readonly path?: string | undefined;
   /** The `host:port` of a server, the topic of an event, or another name that the user chooses. */
   readonly target?: string | undefined;
-  /** True: the connection has had an exchange before, so it can no longer be refused. */
+  /**
+   * True: the connection has had an exchange (a request and its answer) before, so it can no longer be
+   * refused.
+   */
   readonly isReused?: boolean | undefined;
 }
 
@@ -33,8 +36,8 @@ export interface Fault {
 }
 
 /**
- * Decides which faults hit `subject`; `now` is in ms since the faults were set. Each fault always draws two
- * random numbers, so that a change to one fault does not affect the others.
+ * Decides which faults hit `subject` (a call, event or exchange). `now` is in ms since the faults were set.
+ * Each fault always draws two random numbers, so that a change to one fault does not affect the others.
  */
 export function strike(plan: ChaosPlan, random: Random, now: number, subject: Subject): Fault | undefined {
   const kinds: FaultKind[] = [];
@@ -125,7 +128,7 @@ function resembles(pattern: string, value: string, ignoresCase: boolean): boolea
   const [head = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return value === pattern;
   if (!value.startsWith(head)) return false;
-  // Match each piece of the pattern as early as possible in the value. A later match would not help the next
+  // Find each piece of the pattern at its first possible position. A later position would not help the next
   // pieces.
   const tail = rest.pop() as string;
   let at = head.length;
