@@ -59,7 +59,10 @@ export class Caller {
   readonly options: RunOptions | undefined;
   readonly failing: number;
   readonly poisonUs: number | undefined;
-  /** True if a successful first attempt can skip the policy's state machine, as in `policy.run`. */
+  /**
+   * True if a successful first attempt can skip the state machine of the policy, as in `policy.run`. This is
+   * faster.
+   */
   readonly canSkipMachine: boolean;
   readonly #isPromised: boolean;
   #serial = 0;
@@ -128,7 +131,9 @@ export class Caller {
     return job;
   }
 
-  /** Counts the end of a call. A call that a fallback answers counts as failed: the work was not done. */
+  /**
+   * Counts the end of a call. A call that is answered by a fallback counts as failed: the work was not done.
+   */
   over(call: Call, ok: boolean, stop: StopReason | undefined, isFallback = false): void {
     const { world, tally } = this;
     const { nowUs } = world.timeline;
@@ -170,8 +175,8 @@ function notOwner(): StopReason {
 }
 
 /**
- * The time in ms that the clients or the policy give a call, whichever is shorter. Undefined if the clients
- * have no limit.
+ * The time in ms that a call may take: the shorter one of the clients' limit and the policy's limit.
+ * Undefined if the clients have no limit.
  */
 function ownPatienceMs({ patienceMs, policy }: CallerSettings): number | undefined {
   return patienceMs === undefined ? undefined : Math.min(patienceMs, policy.plan.patienceMs);
@@ -247,7 +252,8 @@ class Leaving extends Alarm {
 const left = 'the customer has left';
 
 /**
- * Used when the service ignores cancellation. A real AbortController costs ten times the rest of an attempt.
+ * An abort handle that does nothing. It is used when the service ignores cancellation, because a real
+ * AbortController costs ten times the rest of an attempt.
  */
 const nothingToAbort = { signal: undefined, abort() {} } as unknown as AbortHandle;
 

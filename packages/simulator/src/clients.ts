@@ -60,7 +60,9 @@ class Stream extends Alarm implements Clients, Origin {
     this.#next(nowUs);
   }
 
-  /** Repeats a failed call. In this class, `client` is the number of repetitions so far. */
+  /**
+   * Repeats a failed call. In this class, the number `client` of a call is how often it was repeated so far.
+   */
   ended({ caller, client: reloads }: Call, ok: boolean): void {
     const { tally, settings } = this.#parts;
     if (ok || !this.#repeat || reloads >= settings.repeatMax) return;
@@ -77,8 +79,9 @@ class Stream extends Alarm implements Clients, Origin {
   #arrived = 0;
 
   /**
-   * Sets the alarm for the next arrival, or for an earlier change of the rate. After a change the next
-   * arrival is drawn again: in a Poisson process it does not depend on earlier ones.
+   * Sets the alarm for the next arrival, or for an earlier change of the rate. After a change, the next
+   * arrival is drawn again. This is correct, because in a Poisson process it does not depend on earlier
+   * arrivals.
    */
   #next(fromUs: number): void {
     const { arrivals } = this.#parts.settings;

@@ -34,7 +34,7 @@ export interface ComparedPolicy {
   /** The options of the policy; null if they are unknown. */
   readonly document: PolicySpec | null;
   readonly trial: Trial;
-  /** For each bound in the option `measure`: its figure with each seed. */
+  /** For each bound (a limit for a figure) in the option `measure`: its figure with each seed. */
   readonly measured: readonly (readonly number[])[];
   /**
    * The first group is all clients together. Then follow each class of clients, each tier (a service that

@@ -57,8 +57,8 @@ export class EventQueue {
   }
 
   /**
-   * Removes the earliest event and returns its slot. The slot may then be reused. The queue must not be
-   * empty.
+   * Removes the earliest event and returns its slot. After that, the slot may be reused. The queue must not
+   * be empty.
    */
   takeFirst(): number {
     if (this.#nearSize === 0) this.#approach();

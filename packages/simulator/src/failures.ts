@@ -1,6 +1,6 @@
 /**
- * The error of a simulated server, with the fields of real client errors. Each is a new object, because
- * policies identify an error by its object.
+ * The error of a simulated server, with the fields of real client errors. Each failure is a new object,
+ * because policies identify an error by its object.
  */
 export interface Failure {
   readonly code?: string;

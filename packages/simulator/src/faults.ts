@@ -53,7 +53,7 @@ function end(fault: FaultSettings, service: Service): void {
   renew(service);
 }
 
-/** Faults may overlap. So each setting is computed again from all current faults. */
+/** Computes each setting of a service again from all its current faults, because faults may overlap. */
 function renew(service: Service): void {
   const faults = [...service.faults];
   const worst = (kind: FaultSettings['kind'], its: readonly FaultSettings[]) =>

@@ -95,7 +95,10 @@ const trials: readonly HarmTrial[] = [
   },
 ];
 
-/** Returns one list of harms for each policy. The list is empty for a harmless policy. */
+/**
+ * Returns one list of harms for each policy: what it does badly in test scenarios. The list is empty for a
+ * harmless policy.
+ */
 export async function harmsOf(policies: readonly PolicySpec[], pool: RunPool): Promise<string[][]> {
   const requests = policies.flatMap((spec) =>
     trials.map(({ scenario, bound }): RunRequest => {

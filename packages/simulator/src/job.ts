@@ -23,7 +23,10 @@ export class Job extends Alarm implements Queued, Delivery, Origin {
   declare phase: number;
   declare arrivedUs: number;
   declare startedUs: number;
-  /** The instance's `stoodUs` (its total stall time) when this job began or was last delayed by a stall. */
+  /**
+   * The value of the instance's `stoodUs` (its total stall time) when this job began, or when a stall last
+   * delayed this job.
+   */
   declare stoodUs: number;
   declare callsMade: number;
   declare callsOpen: number;

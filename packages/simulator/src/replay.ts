@@ -36,9 +36,9 @@ type Heard = Pick<Notice, 'type' | 'at' | 'policy' | 'target'> & {
 const gave = new Set(['ok', 'transient', 'throttled', 'fatal']);
 
 /**
- * Builds a scenario from recorded notices of policies, one JSON object per line. The replayed service does
- * not react to a different load. An abandoned attempt is replayed as a failure, because its real end is
- * unknown.
+ * Builds a scenario from recorded notices (events) of policies, one JSON object per line. The replayed
+ * service does not react to a different load. An abandoned attempt is replayed as a failure, because its real
+ * end is unknown.
  */
 export function readIncident(
   lines: Iterable<string>,

@@ -75,8 +75,8 @@ export interface ServiceFigures {
 }
 
 /**
- * Goodput (successes per second) has recovered when it is 95 % of its average before the faults. It is
- * averaged over `RECOVERED_MS`.
+ * Goodput (successes per second) has recovered when it is 95 % of its average before the faults. To decide
+ * this, goodput is averaged over `RECOVERED_MS`.
  */
 const RECOVERED = 0.95;
 const RECOVERED_MS = 5000;

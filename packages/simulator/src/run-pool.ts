@@ -80,8 +80,8 @@ export class RunPool {
   }
 
   #abandon(reason: Error): void {
-    // Call `close` first. A failed run removes its thread from `#all`, and `close` ends only threads in
-    // there.
+    // Call `close` first, because it ends only the threads in `#all`. A failed run removes its thread from
+    // `#all`.
     void this.close();
     for (const { settle } of this.#waiting.splice(0)) settle({ error: reason.message });
     for (const fail of this.#fails) fail(reason);

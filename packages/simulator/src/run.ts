@@ -20,8 +20,8 @@ export interface RunAnswer {
   readonly seed: number;
   readonly hash: string;
   /**
-   * One figure for each of `bounds`. Infinity: the event, such as a recovery, never happened. NaN: nothing
-   * was measured.
+   * One figure for each of `bounds` (limits for figures). Infinity: the event, such as a recovery, never
+   * happened. NaN: nothing was measured.
    */
   readonly figures: readonly number[];
   readonly report: RunReport | undefined;

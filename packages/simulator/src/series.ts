@@ -5,7 +5,10 @@ export class Series {
   total = 0;
   #counts = new Float64Array(1024);
   #length = 0;
-  /** The step of the latest event. The next event is mostly in the same step, and then needs no division. */
+  /**
+   * The step of the latest event. The next event is mostly in the same step. In this case no division is
+   * needed.
+   */
   #step = 0;
   #fromUs = -stepUs;
 

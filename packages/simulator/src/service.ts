@@ -328,7 +328,8 @@ export class Instance {
     this.busy++;
     job.startedUs = nowUs;
     job.stoodUs = this.stoodUs;
-    // Without a limit of workers, no call waits. Recording a wait of 0 for each call would double the memory.
+    // If the number of workers is not limited, no call waits. Recording a wait of 0 for each call would
+    // double the memory.
     if (settings.workers < Infinity) tally.waits.add(nowUs, nowUs - job.arrivedUs);
     job.serve(Math.round(timeUs));
   }

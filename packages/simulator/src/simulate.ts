@@ -33,7 +33,7 @@ export interface SimulationOptions extends AnyRunOptions {
   readonly waitingMax?: number | undefined;
 }
 
-/** After the load has stopped, pending calls have this time to end. */
+/** After the load has stopped, pending calls have this many ms to end. */
 const drainMaxMs = 60_000;
 
 const defaultWaitingMax = 2_000_000;
@@ -50,8 +50,8 @@ export function simulate(scenario: Scenario, options: SimulationOptions): Result
 }
 
 /**
- * Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower and has the same
- * trace.
+ * Like `simulate`, but with `policy.run` and promises, as in real programs. It is slower, but the events of the
+ * run are the same.
  */
 export async function simulateAsync(scenario: Scenario, options: SimulationOptions): Promise<Results> {
   const stage = new Stage(scenario, options, true);

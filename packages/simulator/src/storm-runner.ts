@@ -9,7 +9,7 @@ import { seedsOf } from './sweep.ts';
 /** The result of one policy in a storm (a scenario with faults), for display on a page. */
 export interface StormRow {
   readonly name: string;
-  /** One phrase that says whether the policy meets the bounds of the scenario. */
+  /** One phrase that says whether the policy meets the bounds (limits for figures) of the scenario. */
   readonly verdict: string;
   readonly figures: Readonly<Record<string, number>>;
   /** Successes per second over the time of the scenario; at most 200 points. */

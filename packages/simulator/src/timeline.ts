@@ -33,8 +33,8 @@ export class Timeline implements Clock {
   readonly #isPromised: boolean;
 
   /**
-   * `isPromised`: each delivery settles a promise. Then `deliver` runs at once, because promise callbacks
-   * wait anyway.
+   * `isPromised`: each delivery settles a promise. In this case `deliver` runs at once, because promise
+   * callbacks run later anyway.
    */
   constructor(isPromised: boolean) {
     this.#isPromised = isPromised;
@@ -121,7 +121,7 @@ export class Timeline implements Clock {
           reject(error);
           return;
         }
-        // Node runs a tick after all microtasks. So all promises have settled before the next step.
+        // Node runs a tick after all microtasks. So all promises settle before the next step.
         queueMicrotask(nextStep);
       };
       const nextStep = () => process.nextTick(step);

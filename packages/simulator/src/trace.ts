@@ -6,8 +6,8 @@ export const DONE_WELL = 5;
 export const GAVE_UP = 6;
 
 /**
- * A hash of all events of a run. Events with the same time may come in any order, because promises can change
- * it.
+ * A hash of all events of a run. The order of events with the same time does not change the hash, because
+ * promises can change that order.
  */
 export class Trace {
   count = 0;

@@ -4,7 +4,10 @@ import { median } from './estimates.ts';
 import type { RunAnswer } from './run.ts';
 import { type AnyRunOptions, simulate } from './simulate.ts';
 
-/** One bound of a scenario and the figure that was measured. In `figure`, null stands for infinite. */
+/**
+ * One bound of a scenario (a limit for a figure) and the figure that was measured. In `figure`, null stands
+ * for infinite.
+ */
 export interface Finding {
   readonly metric: Metric;
   /** The measured figure in words: `goodput of web at api from 30 s`. */
@@ -16,7 +19,9 @@ export interface Finding {
   readonly met: boolean;
 }
 
-/** The result of testing one policy against all bounds of a scenario, over several seeds. */
+/**
+ * The result of testing one policy against all bounds of a scenario (limits for figures), over several seeds.
+ */
 export interface Trial {
   readonly policy: string;
   readonly pass: boolean;
@@ -34,8 +39,8 @@ export interface TrialOptions extends AnyRunOptions {
 }
 
 /**
- * Runs a scenario with one policy and several seeds. Compares the median of each figure with the scenario's
- * bounds.
+ * Runs a scenario with one policy and several seeds. Compares the median of each figure with the bounds
+ * (limits) of the scenario.
  */
 export function tryPolicy(scenario: Scenario, policy: string, options: TrialOptions = {}): Trial {
   const { seeds = scenario.seeds, ...rest } = options;
@@ -47,12 +52,17 @@ export function tryPolicy(scenario: Scenario, policy: string, options: TrialOpti
   return trialOf(scenario, policy, runs);
 }
 
-/** Returns the bounds that apply to a policy: first those of `expect`, then those of `damage`. */
+/**
+ * Returns the bounds (limits for figures) that apply to a policy: first those of `expect`, then those of
+ * `damage`.
+ */
 export function boundsOf(scenario: Scenario, policy: string): readonly Bound[] {
   return [...scenario.expect, ...scenario.damage].filter(({ policies }) => concerns(policies, policy));
 }
 
-/** Builds a trial from finished runs. Each run must have one figure for each bound of `boundsOf`. */
+/**
+ * Builds a trial from finished runs. Each run must have one figure for each bound that `boundsOf` returns.
+ */
 export function trialOf(
   scenario: Scenario,
   policy: string,

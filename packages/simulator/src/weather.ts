@@ -29,7 +29,7 @@ export interface WeatherBound {
  */
 const weatherPolicies = ['holdfast', 'bare', 'plain4'] as const;
 
-/** The result of one test case: whether all its bounds are met. */
+/** The result of one test case: whether all its bounds (limits for figures) are met. */
 export interface WeatherVerdict {
   readonly id: string;
   readonly title: string;
@@ -37,7 +37,7 @@ export interface WeatherVerdict {
   readonly findings: readonly WeatherFinding[];
 }
 
-/** One bound, with the measured figure of each policy. */
+/** One bound (a limit for a figure), with the measured figure of each policy. */
 export interface WeatherFinding {
   readonly what: string;
   readonly atLeast: number | null;
@@ -54,7 +54,7 @@ export function weatherRuns({ scenario, policies }: WeatherCase, seeds: readonly
   );
 }
 
-/** Compares the figures of the finished runs of `weatherRuns` with the bounds. */
+/** Compares the figures of the finished runs of `weatherRuns` with the bounds (limits). */
 export function weatherVerdict(
   { id, title, bounds, policies }: WeatherCase,
   answers: readonly Pick<RunAnswer, 'policy' | 'figures'>[],
@@ -78,7 +78,10 @@ export function weatherVerdict(
   return { id, title, pass: findings.every(({ met }) => met), findings };
 }
 
-/** Shares are averaged, because a median would hide one failed seed of five. */
+/**
+ * Combines the figures of all seeds. Shares are averaged, because a median would hide one failed seed of
+ * five.
+ */
 function combined(metric: Metric, figures: readonly number[]): number {
   if (metric !== 'success' && metric !== 'finished') return median(figures);
   return figures.reduce((sum, each) => sum + each, 0) / figures.length;
@@ -243,8 +246,8 @@ function independentFailures(share: number): WeatherCase[] {
 }
 
 /**
- * About half of the failing attempts get a connection reset, the others a 500. Together both faults fail the
- * share `failing` of all attempts.
+ * About half of the failing attempts get a connection reset, the others a 500. The two faults together let
+ * the share `failing` of all attempts fail.
  */
 function halves(failing: number): object[] {
   const value = 1 - Math.sqrt(1 - failing);

@@ -1,4 +1,4 @@
-/** The result is safe between tags and inside quotes. */
+/** Escapes a text for HTML. The result is safe between tags and inside quotes. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -29,8 +29,8 @@ export function limits({ metric, atLeast, atMost }: Pick<Finding, 'metric' | 'at
 }
 
 /**
- * Describes the result in one or two sentences per policy. Without bounds, the policy with the highest
- * success comes first.
+ * Describes the result in one or two sentences per policy. If the scenario has no bounds (limits for
+ * figures), the policy with the highest success comes first.
  */
 export function verdict({ policies }: Comparison): string {
   const isBounded = policies.some(({ trial }) => trial.findings.length > 0);

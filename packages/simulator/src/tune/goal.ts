@@ -21,7 +21,7 @@ export function parseGoal(text: string, path = 'goal'): Goal {
 }
 
 /**
- * Returns the assertions that a scenario can measure. It must have the clients and services that they name.
+ * Returns the assertions that a scenario can measure: it must have the clients and services that they name.
  */
 export function goalsIn(goal: Goal, scenario: Scenario): readonly Assertion[] {
   return goal.assertions.filter(
@@ -69,8 +69,8 @@ const WORST = 10;
 const MARGIN = 0.85;
 
 /**
- * How far a figure misses its limit: about 1 if it is twice the limit. Missing only the margin counts a
- * tenth.
+ * How far a figure misses its limit: about 1 if it is twice the limit. A figure that meets the limit, but not
+ * the margin, counts a tenth.
  */
 export function missedBy(assertion: Assertion, figure: number): number {
   return distance(assertion, figure, 1) + 0.1 * distance(assertion, figure, MARGIN);

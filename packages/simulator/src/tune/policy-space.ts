@@ -3,13 +3,13 @@ import { lint } from 'holdfast/lint';
 
 interface Gene {
   readonly name: string;
-  /** Neighbouring values have similar effects. */
+  /** The values to try for this setting. Neighbouring values have similar effects. */
   readonly choices: readonly PolicySpec[];
 }
 
 const each = <T>(values: readonly T[], spec: (value: T) => PolicySpec): PolicySpec[] => values.map(spec);
 
-/** Settings that are not in this list keep their values from the starting policy. */
+/** The settings that the search varies. All other settings keep their values from the starting policy. */
 const genes: readonly Gene[] = [
   {
     name: 'patience',
