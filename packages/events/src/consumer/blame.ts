@@ -30,8 +30,8 @@ export interface Fault {
    */
   readonly isProvenOwn: boolean;
   /**
-   * Earlier failures of this event that were blamed on a dependency, and so were not counted as attempts.
-   * They are counted as attempts from this failure on.
+   * How many earlier failures of this event count as attempts from now on. They were blamed on a dependency
+   * when they happened, so they were not counted.
    */
   readonly uncounted: number;
   /**
@@ -92,7 +92,7 @@ export class Blame {
   /** The last failure of each event, by event id. The oldest failure comes first. */
   readonly #failures = new Map<string, Failure>();
   /**
-   * How often an open breaker refused a call of each event, by event id. The event that was refused least
+   * How often an open breaker refused a call of the handler, by event id. The event that was refused least
    * recently comes first.
    */
   readonly #shutOut = new Map<string, number>();
@@ -178,8 +178,8 @@ export class Blame {
   }
 
   /**
-   * Call it when an open breaker has refused a call of this event. Returns how often a breaker refused this
-   * event before.
+   * Call it when an open breaker has refused a call that the handler of this event made. Returns how often
+   * that happened before.
    */
   shutOut(id: string): number {
     const before = this.timesShutOut(id);

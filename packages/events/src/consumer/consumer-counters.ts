@@ -49,8 +49,8 @@ export class ConsumerCounters {
   }
 
   /**
-   * A handler may park an event with any text as the reason. So at most `stopsMax` different reasons are
-   * counted.
+   * Counts a parked event under its stop reason. A handler may give any text as the reason, so at most
+   * `stopsMax` different reasons are counted. Further reasons count as `other`.
    */
   #park(stop: string): void {
     const { parkedBecause } = this;

@@ -105,7 +105,10 @@ export function consumerPolicy(
   return atPath('policy', () => make({ ...defaults, ...spec, backoff: merged }, environment));
 }
 
-/** Refuses a class of errors: called as a classifier, it would throw, and no error would be retried. */
+/**
+ * Throws if a class of errors is given instead of a function. The policy would call the class as a function.
+ * That call would throw, and so no error would be retried.
+ */
 function assertNoClasses(field: 'retryOn' | 'retryOnly', given: ConsumerPolicySpec['retryOn']): void {
   for (const choice of [given].flat()) {
     if (typeof choice !== 'function' || !isClass(choice)) continue;

@@ -164,8 +164,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
 
   function onDecided(task: Task, settlement: Settlement<Tx>): void {
     if (mayWarnOfUnknown) warnOfUnknown();
-    // A transaction of `commit` may still fail, so its success is reported in `onSettled`, after the store
-    // has confirmed it.
+    // If the handler returned `commit(…)`, its transaction may still fail. So its success is reported in
+    // `onSettled`, after the store has confirmed it.
     if (hasListeners() && !hasCommit(settlement)) notify(noticeOf(name, task, settlement, clock.now()));
     if (settlement.kind === 'ack') blame.succeeded(task);
     if (!staysInTopic.has(settlement.kind)) blame.forget(task.id);
@@ -173,8 +173,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
   }
 
   function onLost(task: Task): void {
-    // The event is finished, or its result is being sent to the store. The store's answer then says whether
-    // the lease was lost.
+    // The event is finished, or its result is being sent to the store. In the second case, the answer of the
+    // store says whether the lease was lost.
     if (task.phase === SETTLING || task.phase === OVER) return;
     task.abort(new LeaseLostError(task.id));
     pool.revoke(task as Task<T>);
@@ -296,7 +296,8 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
       // A handler may call `stop`. `withoutAmbient` prevents that the deadline of that handler applies to the
       // store calls of `stop`.
       const isBegun = () => (status === 'idle' ? onStatus('stopped') : withoutAmbient(() => stop(graceMs)));
-      // Do the same if `start` failed: the status is still `idle` then, so there is nothing to stop.
+      // `isBegun` also runs if `start` failed. In this case the status is still `idle`, so there is nothing
+      // to stop.
       stopped ??= started ? started.then(isBegun, isBegun) : Promise.resolve(isBegun());
       return stopped;
     },

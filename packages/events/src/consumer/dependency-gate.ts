@@ -22,8 +22,8 @@ export class DependencyGate {
   }
 
   /**
-   * Returns how many handlers may run. Infinity: each dependency has a closed breaker. Otherwise, it is the
-   * number of test calls that the breakers admit.
+   * Returns how many handlers may run at the same time. Infinity: each dependency has a closed breaker.
+   * Otherwise, the result is the number of test calls that the breakers admit.
    */
   room(now: number): number {
     let room = Infinity;
@@ -45,8 +45,8 @@ export class DependencyGate {
   }
 
   /**
-   * True: a dependency has no closed breaker. Then a few events are handled to test whether the dependency
-   * works again.
+   * True: a dependency has no closed breaker. In this case, at most a few events are handled, to test whether
+   * the dependency works again.
    */
   isProbing(now: number): boolean {
     return this.room(now) < Infinity;

@@ -22,8 +22,8 @@ export type EventNotice =
   /** The handler is called. */
   | (EventHeader & { readonly type: 'begun'; readonly mode: 'live' | 'retry' | 'replay' })
   /**
-   * The handler succeeded. This notice and the notices up to `returned` are sent before the result is stored.
-   * `settled` is sent when the store has answered.
+   * The handler succeeded. This notice and the notices below it, up to `returned`, are sent before the result
+   * is stored. `settled` is sent when the store has answered.
    */
   | (EventHeader & { readonly type: 'succeeded'; readonly tookMs: number })
   /** The handler failed, and the event is due again after `delayMs`. */

@@ -28,8 +28,9 @@ export class ExclusiveRun {
   }
 
   /**
-   * Returns true if `participant` has the lock and all consumers are idle. If it returns false,
-   * `participant.poll` is called when a consumer becomes idle, and should try again.
+   * Returns true if `participant` has the lock and all consumers are idle. If it returns false, `poll` of the
+   * participant is called later, when a consumer becomes idle or the lock is released. `poll` should then
+   * call `tryAcquire` again.
    */
   tryAcquire(participant: Participant): boolean {
     this.#owner ??= participant;

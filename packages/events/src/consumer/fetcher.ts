@@ -50,7 +50,10 @@ type Wanted = Pick<LeaseRequest, 'limit' | 'bytesMax' | 'suspects'>;
  */
 const idleMinMs = 5;
 
-/** If more than 1 of 8 leased events is returned unhandled, `#runMax` leases fewer events of one key. */
+/**
+ * If more than 1 of 8 leased events goes back to the store unhandled, `#runMax` reduces how many events of
+ * one key are leased together.
+ */
 const returnedShare = 8;
 const runShareMin = 1 / 128;
 
@@ -93,8 +96,8 @@ export class Fetcher<T, Tx> implements Participant {
   #waitingSince: number | undefined;
   #exclusiveSince: number | undefined;
   /**
-   * No suspect (event that may crash the process) is leased before this time. It is set when another handler
-   * runs so long that a suspect cannot be handled alone.
+   * No suspect (event that may crash the process) is leased before this time. The time is set when another
+   * handler runs so long that a suspect cannot be handled alone.
    */
   #suspectsNotBefore = -Infinity;
   suspects = 0;
@@ -168,7 +171,7 @@ export class Fetcher<T, Tx> implements Participant {
     }
   }
 
-  /** True: all circuit breakers of a dependency are open. Then a timer is also set to poll again. */
+  /** True: all circuit breakers of a dependency are open. In this case, a timer is also set to poll again. */
   #isGateShut(now: number): boolean {
     const { gate, pollMs, onStatus } = this.#settings;
     if (gate.room(now) > 0) return false;
@@ -190,8 +193,8 @@ export class Fetcher<T, Tx> implements Participant {
     // dependency is tested, wait until all test events are finished.
     const isBusy = isProbing ? !pool.isOutOfWork : !isIdle && room * 2 < target;
     if (isBusy || settler.unsettled >= 2 * batchMax) {
-      // The answer to a lease call says whether operators have changed a control. Without lease calls, a
-      // timer must check for changes.
+      // The answer to a lease call says whether operators have changed a control, such as a pause. Without
+      // lease calls, a timer must check for changes.
       if (!this.#wake.isSet) this.#wakeWithin(pollMs);
       return 0;
     }

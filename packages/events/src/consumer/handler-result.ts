@@ -53,8 +53,8 @@ export function commit<Tx>(effect: Commit<Tx>): HandlerResult<Tx> {
 }
 
 /**
- * Retries the event with the delay that the policy chooses. A fatal error counts as transient here, unless
- * the error itself is marked as fatal.
+ * Retries the event with the delay that the policy chooses, even if the policy does not recognize the error
+ * as temporary. Exception: an error that the code marked as fatal is not retried.
  */
 export function retry(error: unknown): HandlerResult {
   return { [isResult]: true, kind: 'retry', error };

@@ -6,7 +6,7 @@ export interface HeartbeatSettings {
   readonly broker: Broker;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** Called when the lease of `task` has ended. Another consumer may handle its event then. */
+  /** Called when the lease of `task` has ended. From this time on, another consumer may handle the event. */
   onLost(task: Task): void;
   onFailure(what: string, delayMs: number): void;
 }

@@ -146,7 +146,8 @@ export class Judge<Tx> {
       roll: plan.random(),
       tokens: 1,
       expectedAttemptMs: 0,
-      // Infinity means that an operator has forced a breaker open. Then use the usual backoff delay.
+      // Infinity means that an operator has forced a breaker open. In this case, the usual backoff delay
+      // applies.
       admitsAt: reopensAt < Infinity ? reopensAt : now,
     });
     if (verdict.kind === 'retry') {
@@ -178,7 +179,7 @@ export class Judge<Tx> {
   /**
    * Returns a time in ms. If no other event fails for this time, the event is the cause of its failures, not
    * a dependency. For an event with a key, the time is at most `holdFor`, because later events of the key
-   * wait. This does not apply to the last two attempts.
+   * wait. In the last two attempts, `holdFor` does not limit the time.
    */
   #aloneMaxMs({ key, attempt }: Task): number {
     const { policy, holdForMs } = this.#settings;
@@ -223,8 +224,9 @@ export class Judge<Tx> {
   }
 
   /**
-   * Delays the event until the breaker may admit a call. The store counts this as a snooze; `#snoozesOf`
-   * subtracts it again. If an operator forced the breaker open, its end is unknown, so the delays grow.
+   * Delays the event until the breaker may admit a call. The store counts this delay as a snooze;
+   * `#snoozesOf` subtracts it again. If an operator forced the breaker open, it is not known when the breaker
+   * closes, so the delays grow, up to about a minute.
    */
   #shutOut({ id, delivery }: Task, { retryAfterMs = 0 }: Judgement, backoffMs: number): Settlement<Tx> {
     const { blame, policy } = this.#settings;
@@ -309,8 +311,8 @@ function isTemporary({ class: its, retryNever }: Judgement): boolean {
 }
 
 /**
- * Returns the story (attempt records) of the event. If an earlier failure is counted as an attempt only from
- * now on, its record is added.
+ * Returns the story (the attempt records) of the event. If an earlier failure was not counted as an attempt
+ * until now, its record is added.
  */
 function storyWith({ delivery }: Task, fault: Fault | undefined): readonly AttemptRecord[] {
   return fault?.lastUncounted ? continueStory(delivery.story, fault.lastUncounted) : delivery.story;

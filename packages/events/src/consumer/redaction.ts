@@ -3,8 +3,8 @@ import { decode } from '../publish/payload-format.ts';
 
 const mask = '[redacted]';
 /**
- * Values shorter than this are not searched for in a text, because they occur there by chance. They are
- * masked only after their field name.
+ * Values with fewer characters than this are not searched for in a text, because such short texts often occur
+ * by chance. They are masked only after their field name.
  */
 const valueLengthMin = 4;
 const depthMax = 16;

@@ -13,8 +13,8 @@ export interface SettlerSettings<Tx> {
   readonly settleWithinMs: number;
   readonly batchMax: number;
   /**
-   * The ledger to which handled events are written before they are settled. It is only set for engines that
-   * cannot write both in one transaction.
+   * The ledger that records handled events before their results are written to the store. It is only set for
+   * engines that cannot write both in one transaction.
    */
   readonly separateLedger: Ledger<Tx> | undefined;
   /**
@@ -74,7 +74,7 @@ export class Settler<Tx> extends Alarm {
   }
 
   /**
-   * Sends the pending settlements. If a write is in flight, they are sent together after it, in one write.
+   * Sends the pending settlements. If a write is in flight, they are sent after that write, all in one write.
    */
   flush(): Promise<void> {
     this.#flushRequested = true;

@@ -33,8 +33,8 @@ export interface HandledEvent<T = unknown> {
   /** The number of this attempt, counted from 1. */
   readonly attempt: number;
   /**
-   * `live`: the first attempt. `retry`: a later attempt. `replay`: an operator, a rule or a rebuild has
-   * published the event again.
+   * `live`: the first attempt. `retry`: a later attempt. `replay`: the event is handled again because of an
+   * operator, a rule or a rebuild.
    */
   readonly mode: 'live' | 'retry' | 'replay';
   /**
@@ -61,8 +61,8 @@ export interface TaskSettings {
 export interface Batch {
   readonly tasks: readonly Task[];
   /**
-   * The leases are valid at least until this time, on the scale of `Clock.now`. It is counted from when the
-   * request was sent.
+   * The leases are valid at least until this time, on the scale of `Clock.now`. Their duration counts from
+   * the time when the lease request was sent.
    */
   leaseEndsAt: number;
   open: number;

@@ -169,7 +169,8 @@ export class WorkerPool<T, Tx> {
         now = clock.now();
       }
       if (!this.#isOpen) this.#returnLane(task);
-      // The lease was lost during the wait, or the pool was closed and `#returnLane` has returned the task.
+      // The lease was lost while this worker waited (for the event loop or an earlier event), or the pool was
+      // closed and `#returnLane` has returned the task.
       if (task.phase !== WAITING) {
         task = this.#next();
         continue;

@@ -1,7 +1,10 @@
 import type { ActiveControl, Engine, PresentProcess } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
 
-/** All processes that share a store, and which of them obey which controls of operators. */
+/**
+ * All processes that share a store, the active controls of operators (such as a pause), and which process
+ * obeys which control.
+ */
 export interface FleetState {
   /** The present time, epoch ms by the store's clock. */
   readonly now: number;

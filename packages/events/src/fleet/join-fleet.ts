@@ -62,9 +62,9 @@ export interface FleetMember {
 const everyMaxMs = 5000;
 
 /**
- * Makes this process visible to operators and lets them control it, through the store. Every 2 s it reports
- * the states of its policies and consumers, and applies the operators' controls to its policies. If the store
- * is unavailable, the last controls stay active until their time is over.
+ * Makes this process visible to operators, and lets operators control it through the store. Every 2 s, the
+ * process reports the states of its policies and consumers, and applies the operators' controls to its
+ * policies. If the store is unavailable, the last controls stay active until their time is over.
  */
 export function joinFleet(options: FleetOptions): FleetMember {
   assertKnownFields(known, options);

@@ -15,7 +15,7 @@ import { type FleetState, fleetState } from './fleet-state.ts';
 import { consumersOf, isMaintained, policiesOf, processName } from './reported-states.ts';
 import { spanText } from './span-text.ts';
 
-/** The topic, policy, operation or events that a need is about. */
+/** The topic, group, policy, operation or parked events that a problem (`Need`) or a note is about. */
 export type NeedSubject =
   | { readonly kind: 'topic' | 'group' | 'policy' | 'operation'; readonly name: string }
   | { readonly kind: 'parked'; readonly filter: ParkedFilter };
@@ -58,7 +58,10 @@ export interface FleetNeeds {
   /** The present time, epoch ms by the store's clock. */
   readonly now: number;
   readonly needs: readonly Need[];
-  /** What no need names: parked events that wait and do not grow in number, and topics that are paused. */
+  /**
+   * What an operator should know although it is not a problem in `needs`: parked events that wait and do not
+   * grow in number, and topics that are paused.
+   */
   readonly notes: readonly FleetNote[];
   /** The checks that found no problem, as texts. */
   readonly good: readonly string[];
@@ -68,18 +71,24 @@ export interface FleetNeeds {
   readonly operations: readonly Operation[];
 }
 
-/** The numbers of a whole fleet at one time. */
+/** The numbers of a whole fleet (all processes that share a store) at one time. */
 export interface FleetFigures {
   readonly topics: number;
   readonly ready: number;
   readonly delayed: number;
   readonly inHand: number;
-  /** Events that were leased when their process died. They are handled alone. */
+  /**
+   * Events that were leased when their process died. Each one is handled while its consumer handles no other
+   * event.
+   */
   readonly suspects: number;
   /** Parked events whose keys are blocked: later events of these keys wait. */
   readonly blocking: number;
   readonly parked: number;
-  /** Assemblies of all states, and those of them that are parked. Both are 0 in a store without a journal. */
+  /**
+   * The number of assemblies (durable workflows) of all states, and of those that are parked. Both are 0 in a
+   * store without a journal.
+   */
   readonly assemblies: number;
   readonly assembliesParked: number;
   readonly processes: number;
@@ -122,8 +131,8 @@ interface Seen {
 }
 
 /**
- * Finds problems with the data that the store has. Give `known` if you have just read the state of the fleet:
- * then it is not read again.
+ * Reads the store and returns the problems that an operator should look at. If `known` is given, the state of
+ * the fleet is not read again.
  */
 export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<FleetNeeds> {
   const fleet = known ?? (await fleetState(engine));
@@ -158,14 +167,14 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
 }
 
 /**
- * The parked events that nobody works on, however long ago they were parked. Only counts that stores keep are
- * asked for: this function is called every few seconds.
+ * Returns a note with the number of parked events that nobody works on, however long ago they were parked. It
+ * reads only counts that the store keeps up to date, because it is called every few seconds.
  */
 async function waitingEvents(
   { engine: { triage }, fleet, operations }: Seen,
   needs: readonly Need[],
 ): Promise<FleetNote[]> {
-  // A need already names the events of a group that grows.
+  // The list `needs` already names the groups that grow, so their events are not counted here.
   const named = needs.flatMap(({ about }) => (about.kind === 'group' ? about.name : []));
   const all = await triage.count({});
   const growing = named.length === 0 ? 0 : await triage.count({ fingerprint: named });
@@ -179,7 +188,8 @@ async function waitingEvents(
     .filter(({ fingerprint }) => !named.includes(fingerprint))
     .map(({ lastAt }) => fleet.now - lastAt);
   const title = `${count.toLocaleString('en-US')} ${count === 1 ? 'event waits' : 'events wait'} in the parking lot`;
-  // Only the first 200 groups are asked for: with more, the age of the others is not known.
+  // Only the first 200 groups are read. If `needs` names all of them, the age of the other events is not
+  // known.
   const says = ages.length === 0 ? `${title}.` : `${title}, none new for ${spanText(Math.min(...ages))}.`;
   return [{ kind: 'waiting', about: { kind: 'parked', filter: {} }, title, says, command: 'dlq groups' }];
 }
@@ -226,7 +236,7 @@ function parkedAssemblies({ programs }: Seen): FleetNote[] {
 function pausedTopics({ fleet }: Seen): FleetNote[] {
   return fleet.controls.flatMap((active) => {
     const { control, act, since, until } = active;
-    // A pause that somebody has forgotten is a need of its own.
+    // `longControls` reports a pause that somebody may have forgotten as a problem, so it is left out here.
     if (control.kind !== 'pause' || isForgotten(active, fleet.now)) return [];
     const { topic } = control;
     const end =
@@ -299,8 +309,8 @@ function unknownDependencies({ fleet }: Seen): Need[] {
 }
 
 /**
- * Returns one need per policy, not one per breaker. If the system that a policy calls is down, the policy's
- * breakers open in every process.
+ * Returns one problem per policy, not one per breaker. If the system that a policy calls is down, the
+ * policy's breakers open in every process.
  */
 function openBreakers({ fleet }: Seen): Need[] {
   const open = new Map<
@@ -310,8 +320,8 @@ function openBreakers({ fleet }: Seen): Need[] {
   for (const { name, targets, process, enforcedShare } of policiesOf(fleet.processes)) {
     if (enforcedShare === 0) continue; // The policy only observes, so its breaker refuses no calls.
     for (const { target, breaker, breakerForMs = 0, failingForMs = breakerForMs, forced } of targets) {
-      // A breaker that tests its target every few seconds is half-open for a short time. It still counts as
-      // open, so `failingForMs` is used.
+      // A breaker that tests its target every few seconds is half-open for a short time. `failingForMs`
+      // includes these short times, so such a breaker still counts as open.
       if (breaker === undefined || breaker === 'closed' || forced || failingForMs <= breakerOpenMs) continue;
       const found = open.get(name) ?? { targets: new Set(), processes: new Set(), longestMs: 0 };
       found.targets.add(target);
@@ -355,8 +365,9 @@ function lagging({ fleet, counts }: Seen): Need[] {
 }
 
 /**
- * Finds operations that make no progress, because the command that started them has ended and no process runs
- * `maintenance`. While a command runs an operation, the operation makes progress all the time.
+ * Finds operations (such as replays) that make no progress, because the command that started them has ended
+ * and no process runs `maintenance`. While a command runs an operation, the operation makes progress all the
+ * time.
  */
 function waitingOperations({ fleet, operations }: Seen): Need[] {
   if (isMaintained(fleet.processes)) return [];
@@ -393,7 +404,10 @@ async function stoppedReplays({ engine: { audit }, fleet, operations }: Seen): P
   return needs;
 }
 
-/** True: the control has no end, and has been in force for so long that somebody may have forgotten it. */
+/**
+ * True: somebody may have forgotten the control. It has no end, and it forces a breaker or was set more than
+ * 1 hour ago.
+ */
 function isForgotten({ control, since, until }: ActiveControl, now: number): boolean {
   return until === undefined && (control.kind === 'breaker' || now - since > endlessMs);
 }

@@ -13,7 +13,7 @@ interface Wanted {
 
 /**
  * Applies operators' controls to the policies of this process: forces breakers, switches retries off, changes
- * the mode. When a control ends, it reverts only what it has set itself.
+ * the mode. When a control ends, this class reverts only what it has set itself.
  */
 export class PolicyControlState {
   /** The policies that the controls of the last `obey` call apply to. */
@@ -27,8 +27,8 @@ export class PolicyControlState {
 
   /**
    * Makes the policies obey these controls and no others. Call it regularly, because policies and targets may
-   * be created later. Returns the ids of controls that no policy can obey: there is no policy with this name,
-   * no breaker or no mode.
+   * be created later. Returns the ids of controls that no policy can obey: no policy has this name, or the
+   * policy does not have this breaker or a setting `mode`.
    */
   obey(controls: readonly ActiveControl[]): string[] {
     const wanted = new Map<Policy, Wanted>();
@@ -83,8 +83,8 @@ export class PolicyControlState {
 }
 
 /**
- * Adds what `control` asks of this policy to `wanted`. Returns false if the policy has no such breaker or no
- * mode.
+ * Adds what `control` asks of this policy to `wanted`. Returns false if the policy does not have this breaker
+ * or a setting `mode`.
  */
 function ask(wanted: Wanted, policy: Policy, control: PolicyControl, because: string): boolean {
   switch (control.kind) {

@@ -26,7 +26,10 @@ export function processName({ service, host, pid }: PresentProcess): string {
   return `${service}@${host} (${pid})`;
 }
 
-/** True: at least one process runs `maintenance`. It continues operations that no command runs. */
+/**
+ * True: at least one process runs `maintenance`, which continues operations (such as replays) that no command
+ * runs.
+ */
 export function isMaintained(processes: readonly PresentProcess[]): boolean {
   return processes.some(({ maintains }) => maintains === true);
 }

@@ -27,7 +27,7 @@ const known: Readonly<Record<keyof ProducerOptions, true>> = {
 export interface Producer<T = unknown> {
   /** Publishes one event. Resolves when the event is stored durably. */
   publish(draft: EventDraft<T>): Promise<Published>;
-  /** Publishes all events in this order, or none of them if one is refused. */
+  /** Publishes all events in this order. If one event is refused, none of them is published. */
   publishAll(drafts: readonly EventDraft<T>[]): Promise<readonly Published[]>;
 }
 

@@ -6,7 +6,7 @@ import type { HandledEvent } from '../consumer/task.ts';
 /** The options of `collectParked`. */
 export interface CollectOptions {
   /**
-   * The broker of an engine without a triage (store of parked events). It moves parked events to a
+   * The broker of an engine without a triage (store of parked events). Such a broker moves parked events to a
    * dead-letter topic. Required.
    */
   readonly broker: Broker;

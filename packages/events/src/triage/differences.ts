@@ -35,8 +35,8 @@ const valuesMax = 50;
 const differenceMin = 0.2;
 
 /**
- * `fingerprint` and `reason` are the same for all events of one error, and `status` is part of both filters.
- * So they are not compared.
+ * The properties that are compared. `fingerprint` and `reason` are left out, because they are the same for
+ * all events of one error, and `status`, because it is part of both filters.
  */
 const compared = breakdownProperties.filter(
   (property) => property !== 'fingerprint' && property !== 'status' && property !== 'reason',

@@ -54,9 +54,8 @@ function parsed(payload: Payload): unknown {
 }
 
 /**
- * Returns the first mistake of the JSON text `after` with its line and column, if `before` is JSON and `after`
- * is not: a consumer could probably not read it. Returns undefined if there is nothing to say. The text has no
- * period at its end.
+ * Returns a text with the first mistake of the JSON text `after`, its line and its column. Returns
+ * `undefined` if `after` is JSON, or if `before` was not JSON either. The text has no period at its end.
  */
 export function newJsonMistake(before: Payload, after: Payload): string | undefined {
   if (typeof after !== 'string' || typeof before !== 'string' || jsonError(before) !== undefined)
@@ -85,7 +84,8 @@ function mistakeAt(text: string, message: string): number {
   if (named !== undefined) return Number(named);
   const isToken = (error: string | undefined) => error?.startsWith('Unexpected token') === true;
   if (!isToken(message)) return text.length;
-  // Texts that end before the mistake have another error, so the shortest text with this error is looked for.
+  // A text that is cut off before the mistake has another error. So a binary search finds the shortest text
+  // with this error.
   let [without, having] = [0, text.length];
   while (having - without > 1) {
     const middle = (without + having) >> 1;

@@ -139,7 +139,9 @@ export async function rebuild<T = unknown, Tx = unknown>(
     if (!completed?.took) throw new LeaseLostError(event.id);
   }
 
-  /** Handles the event unless this rebuild has already handled it. Returns false in that case. */
+  /**
+   * Handles the event and returns true. If this rebuild has already handled the event, returns false instead.
+   */
   async function handleOnce(event: SettledEvent): Promise<boolean> {
     const claim = { scope, key: event.id, fingerprint: '', leaseMs, keepMs, whenLost: 'takeOver' as const };
     for (;;) {
@@ -190,8 +192,8 @@ export async function rebuild<T = unknown, Tx = unknown>(
 }
 
 /**
- * Replaces the value by `undefined`. It returns a promise only if `given` is a promise, because a synchronous
- * transaction cannot wait for one.
+ * Returns `undefined` instead of the value `given`. Returns a promise only if `given` is a promise, because a
+ * synchronous transaction cannot wait for one.
  */
 function ignoreValue(given: unknown): undefined | Promise<undefined> {
   return given instanceof Promise ? given.then(() => undefined) : undefined;

@@ -57,8 +57,8 @@ async function undoOperation(engine: UndoEngine, { subjects }: AuditEntry, act: 
 }
 
 /**
- * Restores the control that was active before the act, with the rest of its time. If no control was active,
- * removes the control that the act has set.
+ * Restores the control that was active before the act. The restored control ends at the time at which it
+ * would have ended without the act. If no control was active, removes the control that the act has set.
  */
 async function putControlBack({ audit, controls }: UndoEngine, entry: AuditEntry, act: Act): Promise<number> {
   if (!controls) throw new OptionsError('engine.controls', controls, 'an engine with controls');
