@@ -160,7 +160,7 @@ export interface AssemblyHandle<Result = unknown> {
   result(options?: { readonly signal?: AbortSignal; readonly waitWhileParked?: boolean }): Promise<Result>;
   /**
    * Stops the assembly and compensates the steps that are done, even if the assembly has ended. Throws if a
-   * `pivot` step is done, because then the assembly is committed.
+   * `pivot` step is done: after such a step, an assembly cannot be cancelled.
    */
   cancel(reason: string, who?: string): Promise<void>;
   /**
@@ -232,8 +232,8 @@ export interface Assemblies<Tx = unknown> {
   edit(id: string, edit: AssemblyEdit, act: Act): Promise<void>;
   /**
    * Continues a parked assembly at the step that failed. `version`: continue with this version of the
-   * program. `acceptChange`: the program asks for other steps than those on record; match results to steps by
-   * name only.
+   * program. `acceptChange`: continue even if the program has changed and asks for other steps than the
+   * recorded ones. In this case, recorded results are matched to steps by name only.
    */
   resume(
     id: string,
@@ -318,7 +318,10 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     },
   });
 
-  /** `isHeard`: a caller of `result()` in this process was given the error. */
+  /**
+   * Calls `onParked`, or writes a warning about the first parked assembly. `isHeard`: a caller of `result()`
+   * in this process was given the error, so no warning is written.
+   */
   function reportParked(error: AssemblyParkedError, isHeard: boolean): void {
     if (options.onParked) {
       try {
@@ -432,7 +435,10 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         end();
       };
       const aborted = () => settle(() => reject(signal?.reason));
-      /** Returns true if the promise of the caller has settled. */
+      /**
+       * Settles the promise of the caller if the assembly has ended or is parked. Returns true if it has
+       * settled the promise.
+       */
       const ended = (end: ExecutionEnd): boolean => {
         if (end.kind === 'done') settle(() => resolve(fromStored(end.result)));
         else if (end.kind === 'stopped') settle(() => reject(new AssemblyStoppedError(id, end.stop)));

@@ -17,8 +17,8 @@ export type StatusState =
   | 'stopped';
 
 /**
- * The prefix of `because` for a wait with `backOrder`: the status is `back-order` if `because` starts with
- * it.
+ * If the `because` of a stored wait begins with this text, the wait has the option `backOrder`, and the
+ * status of the assembly is `back-order`.
  */
 export const backOrderWords = 'back order: ';
 

@@ -31,7 +31,10 @@ export function assertCheck(path: string, check: unknown): void {
   throw new OptionsError(path, check, 'a function, or a schema of https://standardschema.dev');
 }
 
-/** Returns the value as the schema gives it. Returns a promise only if the check is asynchronous. */
+/**
+ * Checks `value`. Returns it as transformed by the schema, or unchanged if the check is a function. Returns a
+ * promise only if the check is asynchronous.
+ */
 export function checked<T>(step: string, check: Check<T>, value: unknown): T | Promise<T> {
   if (typeof check === 'function') {
     const answer = check(value as T);

@@ -19,7 +19,8 @@ export interface Compensation {
 
 /**
  * Returns the steps to compensate, the latest first: those that are done, and those whose outcome is unknown.
- * With `mayHaveBegun`, steps without a record are included: a worker may have died in them.
+ * If `mayHaveBegun` is true, steps without a record are included, because a worker may have died while it ran
+ * them.
  */
 export function compensationsIn(
   steps: readonly Underway[],
@@ -39,7 +40,8 @@ export function compensationsIn(
 
 function outcomeOf({ state, kind, story }: StoredStep): Compensation['outcome'] | undefined {
   if (state === 'done' || kind === 'child') return 'done';
-  // A transaction without a result was rolled back. A fatal error is an answer: the step had no effect.
+  // A transaction step without a result was rolled back, and a fatal error means that the step had no effect.
+  // So these steps need no compensation.
   if (kind === 'transaction' || (state === 'failed' && story?.at(-1)?.class === 'fatal')) return undefined;
   return 'unknown';
 }

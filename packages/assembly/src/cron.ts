@@ -35,7 +35,9 @@ export class Cron {
   readonly #days: ReadonlySet<number>;
   readonly #months: ReadonlySet<number>;
   readonly #weekdays: ReadonlySet<number>;
-  /** True if both day of the month and weekday are given. Then a day needs to match only one of them. */
+  /**
+   * True if both day of the month and weekday are given. In this case, a day needs to match only one of them.
+   */
   readonly #isEitherDay: boolean;
   readonly #partsOf: (at: number) => Parts;
 

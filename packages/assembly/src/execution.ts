@@ -33,7 +33,7 @@ export interface ExecutionHost {
   readonly worker: string;
   /** During a wait of up to this length the assembly stays in memory; for a longer wait it is unloaded. */
   readonly holdMs: number;
-  /** After this time without a recorded step being asked for, the program may count as changed. */
+  /** If the program does not ask for its next recorded step for this time (ms), it may count as changed. */
   readonly quietMs: number;
   /** How long steps may continue after their abort signals were aborted. */
   readonly graceMs: number;
@@ -43,8 +43,8 @@ export interface ExecutionHost {
 }
 
 /**
- * How an execution ended. `left`: the assembly is not finished; it was suspended, returned, or its lease was
- * lost.
+ * How an execution ended. `left`: the assembly is not finished; it was suspended or returned to the store, or
+ * its lease was lost.
  */
 export type ExecutionEnd =
   | { readonly kind: 'done'; readonly result: Payload | undefined }
@@ -77,7 +77,7 @@ export class Execution {
   #run: ProgramRun | undefined;
   #isCompensating = false;
   #refreshing: Promise<void> | undefined;
-  /** The end to report when the last write succeeds. */
+  /** How this execution ends. This is reported when the last write succeeds. */
   #end: ExecutionEnd = LEFT;
 
   constructor(host: ExecutionHost, program: Program, claimed: ClaimedAssembly, storeNow: number) {
@@ -96,7 +96,10 @@ export class Execution {
     this.#offsetMs = storeNow - host.clock.now();
   }
 
-  /** The last revision that was read. It grows with each signal, request to stop or new patience. */
+  /**
+   * The last revision of the assembly that was read from the store. The revision grows with each signal, each
+   * request to stop and each new patience.
+   */
   get revision(): number {
     return this.#revision;
   }
@@ -181,7 +184,8 @@ export class Execution {
     // If a worker died, steps without a record may have begun. They are recorded before the first `undo`.
     const mayHaveBegun = this.#deaths > 0 && undone.length === 0;
     const found = compensationsIn(end.steps, this.#records, mayHaveBegun);
-    // The new order numbers make the next run build the same list.
+    // These records give the steps order numbers. With these numbers, the next run compensates the same steps
+    // in the same order.
     const begun = found
       .filter(({ record }) => record === undefined)
       .reverse()
@@ -269,7 +273,10 @@ export class Execution {
     return result;
   }
 
-  /** A compensation in this process reads the records from memory. */
+  /**
+   * Updates the record of the step in memory, because a compensation in this process does not read the store
+   * again.
+   */
   #remember(step: StepRecord): void {
     if (step.dueInMs === undefined) {
       this.#records.set(step.path, step);
@@ -347,7 +354,10 @@ export class Execution {
     };
   }
 
-  /** The signals to the parent assembly. `stopChild` waits for the second one of a stopped child. */
+  /**
+   * Returns the signals that tell the parent assembly about the end. A stopped child sends two signals;
+   * `stopChild` waits for the second one.
+   */
   #endSignals(end: ChildEnd): NewSignal[] {
     const { parent } = this.#settings;
     if (!parent) return [];

@@ -29,7 +29,7 @@ export interface DoorOptions<Tx = unknown> {
   // biome-ignore lint/suspicious/noExplicitAny: programs of any input and result
   readonly programs: readonly Program<any, any, Tx>[];
   /**
-   * Decides whether the caller may do this. `assembly` is `undefined` for a start. A caller without
+   * Decides whether the caller may make this request. `assembly` is `undefined` for a start. A caller without
    * permission for an assembly gets 404, as if it did not exist. The ids of a tenant's assemblies begin with
    * the tenant's name, so that tenants can not use each other's ids. Required.
    */
@@ -98,7 +98,8 @@ export function assemblyDoor<Tx>(options: DoorOptions<Tx>): (request: Request) =
       ...(key !== undefined && { id: tenant === undefined ? key : `${tenant}:${key}` }),
     };
     const it = await assemblies.start(program, input, given);
-    // Another caller may have started an assembly with this id. Then answer 404, and reveal nothing about it.
+    // If another caller has started an assembly with this id, `permitted` answers 404, which reveals nothing
+    // about that assembly.
     if (it.repeated) await permitted(request, name, it.id);
     const waitMs = Math.min(preferredWaitMs(request) ?? 0, waitMaxMs, patienceMs ?? Infinity);
     return answer(request, it, waitMs);

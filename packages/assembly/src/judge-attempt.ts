@@ -25,7 +25,10 @@ export type AttemptVerdict = {
   | { readonly kind: 'give_up'; readonly because: string }
 );
 
-/** Decides whether a failed attempt is retried, and adds the attempt to the step's story. */
+/**
+ * Decides whether a failed attempt is retried, and adds the attempt to the story of the step (the list of its
+ * attempts).
+ */
 export function judgeAttempt(failed: FailedAttempt): AttemptVerdict {
   const { policy, error, attempt, clock, startedAt } = failed;
   const { plan } = policy;

@@ -3,8 +3,8 @@ import { type AssemblyStatus, statusOf } from './assembly-status.ts';
 import type { Watcher } from './watcher.ts';
 
 /**
- * A change of an assembly that is reported to the customer. Notices are computed from the journal: after a
- * lost connection, `follow` gives at least the latest one.
+ * A change of an assembly that is reported to the customer. Notices are computed from the journal. So after a
+ * lost connection, `follow` yields at least the latest notice.
  */
 export interface Notice {
   /** Grows with each notice. After a lost connection, pass the last number as `after` to continue. */
@@ -84,7 +84,8 @@ export async function allSteps(journal: Journal, id: string): Promise<StoredStep
 
 function noticeOf(stored: StoredAssembly, steps: readonly StoredStep[], now: number): Notice {
   const status = statusOf(stored, steps, now);
-  // `problem`, `done` and `stopped` can follow without a new record, so each adds its rank to the number.
+  // A notice of the type `problem`, `done` or `stopped` can follow without a new record. So the rank of the
+  // type is part of the number.
   const lastOrder = steps.reduce((last, { order }) => Math.max(last, order), 0);
   const type = typeOf(status.state, steps.length);
   return {

@@ -33,7 +33,10 @@ export class ProgramControls {
     this.#timer = new Timer(settings.clock, () => void this.#read());
   }
 
-  /** Resolves when the controls were read, so that a paused program does not begin first. */
+  /**
+   * Resolves when the controls have been read. The worker begins after that, so that it does not run a paused
+   * program.
+   */
   async start(): Promise<void> {
     if (this.#settings.controls) await this.#read();
   }

@@ -117,7 +117,8 @@ export class ProgramRun {
   }
 
   /**
-   * Asks for a step. The promise settles with the result of the step. It never settles if the run ends first.
+   * The program asks for a step. The promise settles with the result of the step. If the run ends before
+   * that, the promise never settles.
    */
   ask(scope: Scope, name: string, request: StepRequest, rawPath?: string): Promise<unknown> {
     if (scope.isClosed || this.#isOver) return new Promise(() => {});
@@ -138,7 +139,11 @@ export class ProgramRun {
     return promise;
   }
 
-  /** True if the change is on record, or if all recorded steps were asked for: then it is recorded. */
+  /**
+   * Returns true if the change `path` has a record. Also returns true if the program has asked for all
+   * recorded steps: in this case the program reaches this call for the first time, and the change is
+   * recorded.
+   */
   hasChanged(path: string): boolean {
     if (this.#records.has(path)) return true;
     if (!this.isLive || this.#settings.mode === 'collect' || this.#firstNotAsked()) return false;
@@ -265,7 +270,10 @@ export class ProgramRun {
     return this.#unwritten.size > 0 || this.#starts.length > 0;
   }
 
-  /** Gives the next recorded result, or waits until the program asks for it. False: all were given. */
+  /**
+   * Gives the next recorded result to the program, or waits until the program asks for that step. Returns
+   * false if all recorded results were given.
+   */
   #giveRecorded(): boolean {
     if (this.isLive) return false;
     const index = this.#settings.lenient ? this.#replay.findIndex(({ path }) => this.#asked.has(path)) : 0;
@@ -302,8 +310,9 @@ export class ProgramRun {
   }
 
   /**
-   * False while a step that was recorded as unfinished has not been asked for by the program. A first attempt
-   * without `once` leaves no record, so a crash in it is not seen here.
+   * Returns false while the program has not asked for each step that is recorded as unfinished. A first
+   * attempt of a step without `once` leaves no record until it ends, so this method does not wait for such a
+   * step.
    */
   #isCaughtUp(): boolean {
     if (this.#hasCaughtUp || this.#settings.mode === 'collect' || this.#settings.lenient) {
@@ -330,7 +339,10 @@ export class ProgramRun {
     return undefined;
   }
 
-  /** The program has not asked for the next recorded step for `quietMs`. It may count as changed. */
+  /**
+   * Called when the program has not asked for the next recorded step for `quietMs`. The program may count as
+   * changed.
+   */
   #foundQuiet(): void {
     if (this.#isOver) return;
     const missing = this.#replay[0] ?? this.#firstNotAsked();
@@ -585,7 +597,8 @@ export class ProgramRun {
       if (!result || this.#isOver) return;
       if (result.kind === 'commit_failed') this.#attemptFailed(asked, result.error, startedAt);
       else if (result.kind === 'took')
-        // Results that arrived meanwhile get higher order numbers, so this one goes first.
+        // The transaction already has its order number. Results that arrived meanwhile get higher numbers, so
+        // the program is given this result first.
         this.#completed.unshift({ asked, record: { ...step, result: result.result }, isStored: true });
     } finally {
       this.#active--;

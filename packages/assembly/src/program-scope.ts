@@ -35,8 +35,9 @@ export class Scope {
 }
 
 /**
- * `/` separates the parts of a path, and `#` the occurrence. A leading `~` marks records that are not steps
- * of the program.
+ * Throws if `name` cannot be the name of a step. A name must not contain `/` (which separates the parts of a
+ * path) or `#` (which comes before the occurrence), or begin with `~` (which marks records that are not steps
+ * of the program).
  */
 export function assertStepName(name: unknown): asserts name is string {
   if (typeof name !== 'string' || !/^[^/#~\0][^/#\0]{0,199}$/.test(name))

@@ -28,10 +28,16 @@ export interface StepRequest {
   readonly pivot?: boolean | undefined;
   readonly undo?: Undo<never> | undefined;
   readonly undoPolicy?: unknown;
-  /** For `sleep`: its duration; `storeNow` is the store's time. For `wait`: the timeout. */
+  /**
+   * For `sleep`: returns its duration in ms. For `wait`: returns its timeout in ms. `storeNow` is the store's
+   * time, epoch ms.
+   */
   readonly dueInMs?: ((storeNow: number) => number) | undefined;
   readonly signal?: string | undefined;
-  /** For `child`: builds the assembly to start. Its id has the path of the step, so it starts only once. */
+  /**
+   * For `child`: builds the assembly to start. The id of that assembly contains the path of the step, so it
+   * is started only once.
+   */
   readonly start?: ((id: string, patienceLeftMs: number) => NewAssembly) | undefined;
   /** For `child`: reads the result from the child's last signal. Throws if the child was stopped. */
   readonly read?: ((payload: Payload | undefined) => unknown) | undefined;

@@ -29,8 +29,8 @@ export interface Schedule {
   /** The name of the queue whose limits apply to the assemblies. Default: none. */
   readonly queue?: string | undefined;
   /**
-   * True: if due times were missed while no process ran, the last of them is started at once. Default:
-   * `false`.
+   * True: if due times were missed while no process ran, an assembly is started at once for the last of them.
+   * Default: `false`.
    */
   readonly catchUp?: boolean | undefined;
 }

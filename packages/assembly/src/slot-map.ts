@@ -1,6 +1,7 @@
 /**
  * A map from ids to thousands of short-lived objects. A plain `Map` replaces its table again and again, and
- * old tables keep their objects in memory for long. Here the table has only numbers.
+ * old tables keep their objects in memory for long. Here, the `Map` contains only numbers: the positions of
+ * the objects in an array.
  */
 export class SlotMap<T extends object> {
   readonly #slots = new Map<string, number>();

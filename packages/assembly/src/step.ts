@@ -117,7 +117,7 @@ export interface StepOptions<T = unknown> {
    * failed and the result is not stored. Default: none.
    */
   readonly check?: Check<T> | undefined;
-  /** The timeout of one attempt. Default: no limit but patience. */
+  /** The timeout of one attempt. Default: none; only the patience of the assembly limits an attempt. */
   readonly timeout?: Duration | undefined;
   /**
    * True: the beginning of each attempt is stored before it runs, and an attempt whose outcome is unknown is

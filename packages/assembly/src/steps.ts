@@ -38,7 +38,10 @@ export function stepsOf(run: ProgramRun, id: string, scope: Scope, environment: 
   const branch = (path: string, key: string) => new Scope(`${path}/${key}/`, scope);
   const inside = (inner: Scope) => stepsOf(run, id, inner, environment);
 
-  /** A group of branches has a name like a step: two groups with one name must not run at once. */
+  /**
+   * Runs `fn` under the name of a group of branches (`all`, `each` or `race`). Throws if a step or group with
+   * this name already runs in this scope.
+   */
   async function within<T>(name: string, fn: (path: string) => Promise<T>): Promise<T> {
     assertStepName(name);
     if (scope.isClosed) return new Promise<T>(() => {});

@@ -11,7 +11,10 @@ export class Watcher {
   readonly #rung = new Set<string>();
   #isScheduled = false;
 
-  /** `isLocal`: the assembly runs in this process, and the worker calls `changed` when it ends. */
+  /**
+   * `isLocal` returns true if the assembly runs in this process. In this case, the worker calls `changed`
+   * when the assembly ends.
+   */
   constructor(journal: Journal, isLocal: (id: string) => boolean) {
     this.#journal = journal;
     this.#isLocal = isLocal;

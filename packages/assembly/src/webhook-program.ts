@@ -92,7 +92,9 @@ async function post(
   throw Object.assign(error, { status, headers: { ...(retryAfter && { 'retry-after': retryAfter }) } });
 }
 
-/** Follows no redirects. `guarded` rejects a host name that leads to a private address. */
+/**
+ * Sends the message, and follows no redirects. `guarded` rejects a host name that leads to a private address.
+ */
 function send(
   url: URL,
   headers: Readonly<Record<string, string>>,

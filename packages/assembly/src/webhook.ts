@@ -49,7 +49,10 @@ export function assertNotify(
   return notify;
 }
 
-/** Returns the assembly that sends a notice. It has one step, which is retried for days and then parked. */
+/**
+ * Returns the assembly that sends a notice. The assembly has one step, which is retried for days. If all
+ * attempts fail, the assembly is parked.
+ */
 export function noticeStarts(
   { url, secret, on = defaultTypes }: Notify,
   source: NoticeSource,

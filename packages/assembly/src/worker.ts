@@ -35,14 +35,20 @@ export interface WorkerSettings {
 
 /** With three heartbeats per lease, two may fail before the lease ends. */
 const beatsPerLease = 3;
-/** Notifications of new work may be lost. So an idle worker also asks, after growing waits. */
+/**
+ * The shortest and longest time (ms) after which an idle worker asks the store for work by itself, because
+ * notifications of new work may be lost. The time doubles each time that the worker finds nothing.
+ */
 const idleMinMs = 1000;
 const idleMaxMs = 60_000;
 /** After a notification, the running assemblies are checked for changes at most this often. */
 const newsEveryMs = 50;
 /** After this time, a quarantined assembly is tried again. */
 const heldForMs = 30_000;
-/** After this many deaths of workers, an assembly runs alone in a process: a crash then harms no other. */
+/**
+ * An assembly with which this many workers have died runs alone in a process, so that another crash affects
+ * no other assembly.
+ */
 const suspectDeaths = 2;
 
 export function programKey(name: string, version: number): string {
@@ -217,7 +223,10 @@ export class Worker {
     }
   }
 
-  /** The worker takes no other work for up to `leaseMs`, so that a suspect can run alone. */
+  /**
+   * True: the worker may still wait for its running assemblies to end, so that a suspect (an assembly with
+   * which workers died) can run alone. It takes no other work meanwhile, and waits for up to `leaseMs`.
+   */
   #mayWaitToBeAlone(): boolean {
     return this.#settings.clock.now() - (this.#drainsSince ?? 0) < this.#settings.leaseMs;
   }
@@ -231,7 +240,10 @@ export class Worker {
     this.#pollTimer.setIn(Math.max(0, Math.min(nextDueInMs, this.#idleMs)));
   }
 
-  /** A quarantined assembly is suspended, unless it was asked to stop: then it must compensate. */
+  /**
+   * Runs a leased assembly. A quarantined assembly is suspended instead. But if somebody has asked it to
+   * stop, it runs, because its steps must be compensated.
+   */
   #take(claimed: ClaimedAssembly, storeNow: number): void {
     const { controls, recorder, onFailure } = this.#settings;
     if (claimed.stop !== undefined || !controls.isHeld(claimed)) {
@@ -253,7 +265,7 @@ export class Worker {
     const execution = new Execution(this.#host, program, claimed, storeNow);
     this.#executions.set(claimed.id, execution);
     if (!this.#beatTimer.isSet) this.#beatTimer.setIn(this.#settings.leaseMs / beatsPerLease);
-    // The deadline of the current request must not apply to the program.
+    // This code may run inside a request. The deadline of that request must not apply to the program.
     withoutAmbient(() => {
       if (claimed.deaths >= deathsMax) {
         const message = `${claimed.deaths} workers have died with it since it last made progress`;
