@@ -23,7 +23,7 @@ export function peers(...ranges: readonly string[]): Peers {
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, bits, family);
   }
-  // Searching the list is slow, and the same few proxies send most requests.
+  // Searching the list is slow, and the same few proxies send most requests. So the results are cached.
   const cache = new Map<string, boolean>();
   return {
     has(address) {

@@ -12,7 +12,7 @@ export const defaultBatching: Omit<BatchingSettings, 'timeoutMs'> = { callsMax: 
 /** After a failed call, `submit` does not call the store for this time (ms). */
 const pauseMs = 100;
 
-/** A call without a result counts as in flight for this time (ms). It may never end. */
+/** A call to the store may never end. After this time (ms), it no longer counts as in flight. */
 const abandonedMs = 1000;
 
 /**
@@ -79,7 +79,7 @@ export class BatchingStore<Item, Result> {
     return false;
   }
 
-  /** Runs once per iteration of the event loop. All items of one iteration are sent in one call. */
+  /** Runs once per iteration of the event loop, so that all items of one iteration are sent together. */
   readonly #flushAll = (): void => this.#flush(this.#clock.now());
 
   #flush(now: number): void {

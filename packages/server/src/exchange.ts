@@ -23,7 +23,8 @@ export interface RequestContext<Tx = unknown> {
 export type EndListener = (now: number, completed: boolean) => void;
 
 /**
- * Called with the handler's response before it is sent. If it returns a response, that one is sent instead.
+ * Called with the handler's response before it is sent. If the function returns a response, that response is
+ * sent instead.
  */
 export type ResponseReviewer = (
   response: HandlerResponse,
@@ -79,9 +80,12 @@ export abstract class Exchange implements RequestContext, AmbientContext {
 
   declare private controller: AbortController | undefined;
   declare private abortReason: unknown;
-  /** A value below 0 means that the clock was not read yet. */
+  /**
+   * The time at which the checks of this request began. A value below 0 means that the clock was not read
+   * yet.
+   */
   declare private now: number;
-  /** Most requests have one end listener. Its own field saves an array. */
+  /** The first end listener. Most requests have only one, so they need no array. */
   declare private endListener: EndListener | undefined;
   declare private moreEndListeners: EndListener[] | undefined;
   declare private reviewers: Reviewer[] | undefined;
@@ -138,7 +142,7 @@ export abstract class Exchange implements RequestContext, AmbientContext {
     return query < 0 ? url : url.slice(0, query);
   }
 
-  /** Created at the first read, because most handlers never read the signal. */
+  /** The signal is created at its first read, because most handlers never read it. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -154,7 +158,8 @@ export abstract class Exchange implements RequestContext, AmbientContext {
   }
 
   /**
-   * Returns the time at which the checks of this request began. The clock is read only once for all parts.
+   * Returns the time at which the checks of this request began. All parts (such as `rateLimit()`) share one
+   * read of the clock.
    */
   nowOf(clock: Clock): number {
     if (clock !== this.clock) return clock.now();
@@ -277,7 +282,10 @@ function callReviewer(
 
 export const exchangeKey: unique symbol = Symbol('holdfast.exchange');
 
-/** The name of a function that creates the `Exchange` of a request later, when it is needed. */
+/**
+ * The property of a request that holds a function. The function creates the `Exchange` of the request when it
+ * is first needed.
+ */
 export const exchangeFactory: unique symbol = Symbol('holdfast.exchangeFactory');
 
 interface Carrier {

@@ -35,13 +35,15 @@ export function guard(
   options: FastifyGuardOptions,
   done: (error?: Error) => void,
 ): void {
-  // Someone has called `guard` with a list of parts, as in Express. In Fastify, `app.register` calls it.
+  // The user has called `guard` with a list of parts, as in Express. In Fastify, `app.register` calls
+  // `guard`.
   if (typeof done !== 'function')
     throw new OptionsError('guard', 'guard([…])', 'app.register(guard, { parts: […] })');
   try {
     addHooks(app, options);
   } catch (error) {
-    // Fastify does not catch an error that a plugin with a `done` callback throws.
+    // Fastify does not catch errors that a plugin with a `done` callback throws. So the error is passed to
+    // `done`.
     done(error as Error);
     return;
   }
@@ -161,14 +163,14 @@ class FastifyExchange extends NodeExchange {
       else chunks.length = 0;
     };
     payload.on('data', this.recordChunk);
-    // The new listener has started the stream. Pause it until the parser of Fastify listens, too.
+    // The `data` listener has started the stream. Pause the stream until the parser of Fastify listens, too.
     payload.pause();
   }
 
   override readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
     const { payload, recordChunk, request } = this;
-    // Fastify has no parser for this content type, so the handler will read the stream. Buffer the body
-    // first.
+    // If Fastify has no parser for this content type, the handler itself reads the stream. In this case,
+    // buffer the body first.
     if (payload === request && recordChunk && this.length === 0 && !request.readableEnded) {
       request.off('data', recordChunk);
       return super.readBody(bytesMax);
@@ -184,8 +186,8 @@ class FastifyExchange extends NodeExchange {
   }
 
   /**
-   * The `onSend` hook does not see what a handler writes to Node's raw response. Such a response is reviewed
-   * at its end.
+   * The `onSend` hook does not see what a handler writes to Node's raw response. In this case, the reviewers
+   * are called at the end of the response.
    */
   override prepare(): void {
     if (!this.hasReviewers) return;
@@ -212,7 +214,7 @@ class FastifyExchange extends NodeExchange {
   }
 
   protected override answerInstead(response: PlainResponse): void {
-    // While a stream is being sent, `reply.sent` is still false.
+    // While a stream is being sent, `reply.sent` is still false. So `headersSent` is checked, too.
     if (!this.reply.sent && !this.response.headersSent) this.send(response);
   }
 }
@@ -224,8 +226,8 @@ interface Routed {
 }
 
 /**
- * Reads the route by a symbol. Fastify's `routeOptions` is slow, because it creates a new object at each
- * read.
+ * Reads the route through an internal symbol. Fastify's `routeOptions` is slow, because it creates a new
+ * object at each read.
  */
 function routeOf(request: FastifyRequest): string | undefined {
   routeSymbol ??= Object.getOwnPropertySymbols(request).find(
@@ -235,7 +237,10 @@ function routeOf(request: FastifyRequest): string | undefined {
   return context ? context.config?.url : request.routeOptions.url;
 }
 
-/** Fastify reads a returned `Response` object only after its hooks, so this function reads it. */
+/**
+ * Returns the status and the headers of a response. Fastify reads those of a returned `Response` object only
+ * after its hooks, so this function reads them.
+ */
 function headOf(payload: unknown, reply: FastifyReply): { status: number; headers: ResponseHeaders } {
   const headers = reply.getHeaders() as ResponseHeaders;
   if (!(payload instanceof Response)) return { status: reply.statusCode, headers };

@@ -68,7 +68,8 @@ class HonoExchange extends WebExchange {
     if (cached !== undefined) return readAlready(await cached);
     const { raw } = req;
     const body = await this.readUpTo(bytesMax);
-    // Other code may read the body from the raw request. So that request is replaced by one that is unread.
+    // Other code may read the body from the raw request. So the raw request is replaced by a copy with an
+    // unread body.
     if (raw.body !== null && body !== tooLarge) req.raw = new Request(raw, { body });
     return body;
   }
@@ -93,8 +94,8 @@ class HonoExchange extends WebExchange {
   }
 
   /**
-   * Adds the headers of the parts after the handler. Hono loses earlier headers if the handler returns its
-   * own `Response`.
+   * Adds the headers that the parts have set, after the handler has run. Hono loses headers that were set
+   * earlier if the handler returns its own `Response`.
    */
   #finishNext(): undefined {
     const context = this.#context;
@@ -133,8 +134,8 @@ async function readAlready(body: unknown): Promise<RequestBody> {
 }
 
 /**
- * Returns a text of the fields and files. The raw body would differ in each request, by its multipart
- * boundary.
+ * Returns the fields and files of a form as one text. The raw body of the same form differs in each request,
+ * because its multipart boundary is random.
  */
 async function readForm(form: FormData): Promise<string> {
   const entries = [...form].map(async ([name, value]) => {

@@ -34,7 +34,7 @@ export interface Part {
 /** The properties of a request that are known without an `Exchange` object. */
 export type FastPathRequest = Pick<Exchange, 'peer' | 'route'>;
 
-/** Validates and sorts the parts. Copies without getters are faster to read. */
+/** Validates the parts and returns sorted copies. The copies have no getters, so they are faster to read. */
 export function orderParts(parts: readonly Part[]): readonly Part[] {
   if (!Array.isArray(parts)) throw new OptionsError('parts', parts, 'a list of parts');
   parts.forEach((part: Part, index) => {

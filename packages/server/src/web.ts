@@ -178,7 +178,8 @@ export class WebExchange extends Exchange {
   }
 
   /**
-   * Called when the handler is not started. After the deadline, it returns the response that was sent then.
+   * Returns the response if the handler is not started. If the deadline has passed, this is the response that
+   * was sent at the deadline.
    */
   withoutHandler(): Response | Promise<Response> {
     if (this.isAnswered) return this.insteadOfHandler;

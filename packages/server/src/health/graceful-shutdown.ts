@@ -23,8 +23,8 @@ export interface GracefulShutdownOptions {
    */
   drainDelay?: Duration | undefined;
   /**
-   * How long running requests may continue after `drainDelay`. Then their connections are closed. Default:
-   * `25s`.
+   * How long running requests may continue after `drainDelay`. After this time, their connections are closed.
+   * Default: `25s`.
    */
   patience?: Duration | undefined;
   /** The signals (sent to the process) that begin the shutdown. Default: `SIGTERM`, `SIGINT`. */
@@ -74,7 +74,7 @@ export interface ShutdownApp {
 }
 
 /**
- * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`. Then running
+ * Shuts a server down without failing a request. First, `/readyz` fails for `drainDelay`. After that, running
  * requests get at most `patience` to finish. A second signal ends the process at once. Pass a Fastify app
  * itself, so that its `onClose` hooks run.
  */
@@ -145,7 +145,8 @@ export function gracefulShutdown(
       await new Promise<void>(later);
       tookMs = clock.now() - endsAt;
       endsAt += tookMs;
-      // A busy server may never have a short iteration. So the accepted duration grows with the time waited.
+      // A busy server may never have a short iteration. So the longer this loop has waited, the longer the
+      // last iteration may be.
     } while (
       (lastConnectedIn === turn || tookMs > (endsAt - startedAt) / 1000) &&
       endsAt - startedAt < settleMaxMs
@@ -169,7 +170,8 @@ export function gracefulShutdown(
     await withTimeout(clock, settings.patience, closed);
     closing.clear();
     const cutOff = running.size;
-    // Ends internal timers. Then the remaining connections are closed, also upgraded ones such as WebSockets.
+    // `close` also ends internal timers of the server. After that, the remaining connections are closed, also
+    // upgraded ones such as WebSockets.
     server.close();
     server.closeAllConnections?.();
     for (const socket of sockets) socket.destroy();

@@ -87,7 +87,9 @@ export interface HealthOptions {
   dependencies?: Readonly<Record<string, Dependency>> | undefined;
   /** The shortest time between two checks of the dependencies, at least a second. Default: `1s`. */
   every?: Duration | undefined;
-  /** How long the check of a dependency may take. Then it counts as failed. Default: `1s`. */
+  /**
+   * How long the check of a dependency may take. After this time, the check counts as failed. Default: `1s`.
+   */
   timeout?: Duration | undefined;
   /** False: the service is not ready until `started()` of the health part is called. Default: `true`. */
   started?: boolean | undefined;

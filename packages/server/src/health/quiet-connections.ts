@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
 /**
- * A connection is closed after this time (ms) without a request. A request that was sent may not have arrived
- * yet.
+ * A connection is closed only after this time (ms) without a request, because a request that the client has
+ * sent may still be on its way.
  */
 const quietMs = 500;
 
@@ -41,7 +41,7 @@ export class QuietConnections {
     connection.bytesBefore = socket.bytesRead;
   }
 
-  /** Closes the connections without a request for `quietMs`. Returns after how many ms to call it again. */
+  /** Closes the connections that had no request for `quietMs`. Returns the time (ms) until the next call. */
   close(): number {
     let nextInMs = quietMs;
     for (const [socket, { running, quietSince, bytesBefore }] of this.#connections) {

@@ -38,7 +38,8 @@ export interface IdempotentRequest<Tx = unknown> {
   /** Like `phase`, but the effect of the step and its result are stored in one transaction. */
   phaseInTransaction<T>(name: string, step: (tx: Tx) => T | Promise<T>): Promise<T>;
   /**
-   * Call it when the handler has changed nothing. If the request then fails, its key is unlocked for a retry.
+   * Call it when the handler has changed nothing. If the request fails after that, its key is unlocked for a
+   * retry.
    */
   nothingDone(): void;
 }
@@ -165,7 +166,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
       this.#phases = [...this.#phases, begun.hold];
       return { hold: begun.hold, key: hash('sha256', key, 'base64url') };
     }
-    // Another request runs this phase, so it has taken over the key.
+    // Another request runs this phase (a part of the handler's work that is recorded under the key). So that
+    // request has taken over the key.
     throw new LeaseLostError();
   }
 

@@ -35,7 +35,7 @@ export interface IdempotencyOptions {
   scope: ((exchange: Exchange) => string | undefined) | 'public';
   /** Whether a request without a key is refused. Default: `true`. */
   required?: boolean | undefined;
-  /** The methods that need a key. Default: `POST`, `PATCH`. */
+  /** The methods whose requests are checked for a key. All other requests pass. Default: `POST`, `PATCH`. */
   methods?: string | readonly string[] | undefined;
   /**
    * How long a request waits while another request with the same key runs. After that, it is refused.
@@ -174,7 +174,8 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     batching,
     clock,
     (begun) => {
-      // The key was locked after the timeout. The client has already got a 503.
+      // The store locked the key only after the timeout, and the client has already got a 503. So unlock the
+      // key.
       if (begun.kind === 'acquired') freeUnusedKey(begun);
     },
   );

@@ -8,7 +8,8 @@ import { OptionsError } from 'holdfast';
 export interface RecordEncryption {
   encrypt(record: Uint8Array, scope: string): Uint8Array;
   /**
-   * Throws if it cannot decrypt. Then the response is not replayed, and the request is not executed again.
+   * Throws if `encrypted` cannot be decrypted. In this case, the response is not replayed, and the request is
+   * not executed again.
    */
   decrypt(encrypted: Uint8Array, scope: string): Uint8Array;
 }

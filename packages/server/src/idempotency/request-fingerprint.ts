@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from '../exchange.ts';
 
-/** Requests with equal hashes count as the same request, so the query is sorted. */
+/**
+ * Returns a hash of a request. Requests with equal hashes count as the same request, whatever the order of
+ * their query parameters.
+ */
 export function requestFingerprint(exchange: Exchange, body: string | Uint8Array): string {
   const { method, url } = exchange;
   const query = url.indexOf('?');

@@ -25,7 +25,10 @@ export interface HardenOptions {
    * Default: `256`.
    */
   connectionsPerAddressMax?: number | undefined;
-  /** The most requests on one connection; then it is closed. 0: no limit. Default: `1000`. */
+  /**
+   * The most requests on one connection. After the last one, the connection is closed. 0: no limit. Default:
+   * `1000`.
+   */
   requestsPerSocketMax?: number | undefined;
   /** The most headers that a request may have. Default: `100`. */
   headersMax?: number | undefined;

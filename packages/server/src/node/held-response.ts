@@ -26,7 +26,7 @@ export function sendResponse(response: ServerResponse, { status, headers, body }
   response.end(body ?? undefined);
 }
 
-/** Sends `instead`, without the headers of the handler that describe another body. */
+/** Sends `instead`. Before that, it removes the headers that describe the body of the handler's response. */
 export function sendReplacement(response: ServerResponse, instead: PlainResponse): void {
   for (const name of response.getHeaderNames()) if (describesBody(name)) response.removeHeader(name);
   sendResponse(response, instead);
@@ -77,8 +77,8 @@ export function holdResponse(
     },
     write(...args: unknown[]) {
       if (state === 'released') return original.write(...args);
-      // Call the callback before the bytes are sent. Otherwise, a handler that waits for it would wait
-      // forever.
+      // Call the callback before the bytes are sent. Otherwise, a handler that waits for the callback would
+      // wait forever.
       const isDiscarded = state === 'replaced' || ended;
       if (isDiscarded || !isReviewed) callCallback(args);
       else pendingCallbacks.push(args);
@@ -110,14 +110,18 @@ export function holdResponse(
     destroy(error?: Error) {
       if (state === 'held' && !isReviewed) {
         isReviewed = true;
-        // If the outcome of an idempotency key is not recorded, its lease ends later, as after a crash.
+        // Ignore errors of `review`. If it cannot record the outcome of an idempotency key, the lease of the
+        // key ends later, as after a crash.
         review({ ...handlerHead(), body: undefined }).catch(() => {});
       }
       return original.destroy(error);
     },
   };
 
-  /** A method that other middleware has replaced meanwhile stays. */
+  /**
+   * Restores the original methods of the response. A method that other middleware has replaced meanwhile
+   * stays.
+   */
   function release(): void {
     state = 'released';
     const now = response as unknown as Record<string, unknown>;

@@ -63,7 +63,10 @@ export class NodeExchange extends Exchange {
     return isClosed(this.response);
   }
 
-  /** Reading `headers` would be slower, because Node creates that object at the first read. */
+  /**
+   * Searches `rawHeaders`. Reading `headers` would be slower, because Node creates that object at the first
+   * read.
+   */
   override mayHaveHeader(names: HeaderNames): boolean {
     const { rawHeaders } = this.request;
     for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -124,7 +127,9 @@ export class NodeExchange extends Exchange {
   }
 }
 
-/** In HTTP/2 requests, Node has already joined the lines. */
+/**
+ * Returns the values of a header, one for each line. In HTTP/2 requests, Node has already joined the lines.
+ */
 export function linesOf({ headers, headersDistinct }: IncomingMessage, name: string): readonly string[] {
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers[name] ?? []].flat();
 }

@@ -13,7 +13,8 @@ export function onResponseEnd(response: ServerResponse, ended: (completed: boole
   const end = () => {
     if (isOver) return;
     isOver = true;
-    // After the client has reset an HTTP/2 stream, `writableFinished` alone is true as well.
+    // After the client has reset an HTTP/2 stream, `writableFinished` is true, too. So `writableEnded` must
+    // also be true.
     ended(response.writableEnded && response.writableFinished);
   };
   // A response that has ended emits no more events.
@@ -28,14 +29,20 @@ export function onResponseEnd(response: ServerResponse, ended: (completed: boole
 
 export function isClosed(response: ServerResponse): boolean {
   const { stream } = response as MaybeHttp2;
-  // A pipelined response has no socket while it waits for earlier responses.
+  // A pipelined response has no socket while it waits for earlier responses. So the socket of its request is
+  // checked.
   return stream ? stream.closed : response.closed || response.req.socket.destroyed;
 }
 
-/** The listeners of pipelined responses: they wait until earlier responses on their connection are sent. */
+/**
+ * For each connection: the functions to call when it is lost. Each function belongs to a pipelined response,
+ * which waits until the earlier responses on the connection are sent.
+ */
 const lossListeners = new WeakMap<Socket, Set<() => void>>();
 
-/** Node 22 emits `close` only for the first response of a connection. */
+/**
+ * Calls `lost` when the connection closes. Node 22 emits `close` only for the first response of a connection.
+ */
 function onConnectionLost(response: ServerResponse, lost: () => void): void {
   const { socket } = response.req;
   const known = lossListeners.get(socket);

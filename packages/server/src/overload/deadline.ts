@@ -126,7 +126,7 @@ function watch(clock: Clock, exchange: Exchange, counts: DeadlineCounts): void {
   exchange.onEnd(() => timer.clear());
 }
 
-/** Has one timer for all requests of the last 5 ms. A request that still runs then gets its own timer. */
+/** Has one timer for all requests of the last 5 ms. A request that takes longer gets its own timer. */
 class RecentExchanges {
   readonly #clock: Clock;
   readonly #counts: DeadlineCounts;

@@ -127,7 +127,7 @@ export function degrade(options: DegradeOptions = {}, environment: PartEnvironme
       const scope = scopeOf?.(exchange);
       const isPrivate =
         exchange.header('authorization') !== undefined || exchange.header('cookie') !== undefined;
-      // Each host may belong to another tenant.
+      // The host is a part of the key, because each host may belong to another tenant.
       const resource = `${method} ${exchange.host} ${exchange.url}`;
       const key = isPrivate && scope === undefined ? undefined : `${resource}\n${scope ?? ''}`;
       const found = key === undefined ? undefined : cache.get(key);
@@ -166,7 +166,10 @@ function isCacheable({ status, headers, body }: HandlerResponse): boolean {
   return !/no-store|private/.test(headerOf(headers, 'cache-control') ?? '');
 }
 
-/** Only a request with the same values of these headers may get the kept response. */
+/**
+ * Returns the values of the request headers that `Vary` names. Only a request with the same values may get
+ * the kept response.
+ */
 function variedBy({ headers }: PlainResponse, exchange: Exchange): string {
   const names = headerOf(headers, 'vary')?.toLowerCase().split(',') ?? [];
   return names.map((name) => exchange.header(name.trim()) ?? '').join('\n');

@@ -13,8 +13,8 @@ export interface Readings {
 }
 
 /**
- * If less than this share of the requests is admitted, refusing more does not help: refusals keep the thread
- * busy.
+ * If less than this share of the requests is admitted, the pressure does not count as high. More refusals
+ * would not help, because the refusals themselves keep the thread busy.
  */
 const admittedMin = 0.5;
 

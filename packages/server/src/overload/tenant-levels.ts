@@ -17,8 +17,8 @@ const lowerBy = 0.05 * levels;
 const raiseBy = 0.01 * levels;
 
 /**
- * Decides which requests may wait when the server is full. It refuses all requests of some tenants, because a
- * web page needs all its requests.
+ * Decides which requests may wait when the server is full. It refuses all requests of some tenants instead of
+ * some requests of all tenants, because a web page works only if all its requests succeed.
  */
 export class TenantLevels {
   threshold: number = levels;

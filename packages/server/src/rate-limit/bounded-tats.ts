@@ -1,6 +1,6 @@
 /**
- * The theoretical arrival time (TAT) of a key in the GCRA rate limit algorithm. From then on, the key has all
- * its tokens.
+ * The theoretical arrival time (TAT) of a key in the GCRA rate limit algorithm. From this time on, the key
+ * has all its tokens again.
  */
 export interface Tat {
   at: number;
@@ -45,7 +45,8 @@ export class BoundedTats {
   }
 
   /**
-   * Makes the young keys the old ones, and forgets old keys whose TAT has passed. False: there is no room.
+   * Makes the young keys the old ones, and forgets old keys whose TAT has passed. Returns false if there is
+   * no room for new keys.
    */
   #turn(now: number): boolean {
     if (now < this.#nextTurnAt) return false;

@@ -201,7 +201,10 @@ export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvir
 
   const hasFastPath = ![shared, keyOf, costOf, proxies].some((each) => each !== undefined);
 
-  /** Avoids an `Exchange` object. False: the client is close to its limit, and `enter` decides. */
+  /**
+   * Checks a request without an `Exchange` object, which is faster. False: the client is close to its limit,
+   * so `enter` must decide.
+   */
   function tryFastPath({ peer, route }: FastPathRequest): boolean {
     const key = keysOfPeers.of(peer, perRoute ? route : undefined);
     if (!local.tryTake(key, 1, clock.now(), fieldsBelow)) return false;

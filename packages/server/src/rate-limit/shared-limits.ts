@@ -35,7 +35,10 @@ export class SharedLimits {
   readonly #policies: readonly RatePolicy[];
   readonly #settings: SharedLimitsSettings;
   readonly #share: LocalLimits;
-  /** Until when this process refuses a key without asking the store, because the store has refused it. */
+  /**
+   * For each key that the store has refused: until when this process refuses the key without asking the
+   * store.
+   */
   readonly #blocked: BoundedTats;
   readonly #leases: Map<string, TokenLease> = new Map();
 
@@ -122,7 +125,8 @@ export class SharedLimits {
 
   #block(key: string, now: number, waitMs: number): void {
     const blocked = this.#blocked.of(key, now);
-    // If the memory is full, all new keys share `blocked`. Setting it would block other keys, too.
+    // If the memory is full, `blocked` is one entry that all new keys share. Setting it would block other
+    // keys, too.
     if (this.#blocked.peek(key) === blocked.at) blocked.at = now + waitMs;
   }
 
