@@ -10,8 +10,8 @@ export type Command =
   | { readonly kind: 'stories'; readonly count: number }
   | { readonly kind: 'story'; readonly id: string }
   /**
-   * Forces breakers open or closed; `auto` ends that. Without a target, it applies to all breakers of the
-   * policy.
+   * Forces breakers open or closed. With `auto`, they decide by themselves again. Without a target, the
+   * command applies to all breakers of the policy.
    */
   | {
       readonly kind: 'breaker';

@@ -1,7 +1,9 @@
 import { HoldfastError } from 'holdfast';
 import { request } from 'undici';
 
-/** A client for Envoy's own admin interface. It has no token, so it must listen on loopback only. */
+/**
+ * A client for Envoy's own admin interface. That interface has no token, so it must listen on loopback only.
+ */
 export class EnvoyAdmin {
   readonly url: string;
 

@@ -123,13 +123,16 @@ function balancing({ loadBalancing, slowStartMs }: UpstreamConfig): Resource {
 
 /**
  * Below this percentage of healthy instances, Envoy ignores health (a panic) and also calls ejected
- * instances. With breakers only, there must be no panic.
+ * instances. With a breaker and no health check, the percentage is 0, so that there is no panic.
  */
 function panicPercent({ healthCheck, panicThreshold }: UpstreamConfig, attempts: AttemptsConfig): number {
   return attempts.circuitBreaker && !healthCheck ? 0 : Math.round(panicThreshold * 100);
 }
 
-/** Instances in the gateway's own zone come first. Others get requests when too few of those are healthy. */
+/**
+ * Instances in the gateway's own zone come first. Other instances get requests if too few of the local ones
+ * are healthy.
+ */
 function assignment(
   name: string,
   instances: readonly InstanceConfig[],

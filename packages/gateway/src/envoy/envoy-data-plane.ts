@@ -170,7 +170,8 @@ export class EnvoyDataPlane {
     this.#folder = folder ?? (await mkdtemp(path.join(tmpdir(), 'holdfast-envoy-')));
     if (adminUrl !== undefined) {
       this.#admin = new EnvoyAdmin(adminUrl);
-      // The clusters from before are not known here, so they are removed at once and not last.
+      // The clusters that the running Envoy has are not known here. So the old ones are removed first, and
+      // not after the routes.
       const translated = this.#translated(this.#config);
       for (const name of ['clusters', 'routes', 'listeners'] as const)
         await this.#apply(name, translated[name]);

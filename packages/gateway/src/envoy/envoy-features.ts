@@ -21,8 +21,8 @@ export interface Features {
   readonly learntTimeout: Feature;
   readonly idleTimeout: Feature;
   /**
-   * Retries go to another instance if possible. POST and PATCH are retried only with a key, or if nothing was
-   * sent.
+   * Retries go to another instance if possible. POST and PATCH are retried only with an `Idempotency-Key`, or
+   * if nothing was sent.
    */
   readonly retries: Feature;
   /** `retryOn`, `retryOnly`, `neverOn`, and backoff that is not exponential. */
@@ -41,7 +41,7 @@ export interface Features {
   readonly panic: Feature;
   readonly slowStart: Feature;
   readonly rateLimiting: Feature;
-  /** Rate limits that several gateways share by a store. */
+  /** Rate limits that several gateways share through a store. */
   readonly sharedRateLimits: Feature;
   readonly reportOnly: Feature;
   readonly bulkhead: Feature;

@@ -6,10 +6,16 @@ import type {
 } from '../file/gateway-config.ts';
 import { extension, type Resource, seconds } from './resource.ts';
 
-/** Envoy requires a default bucket. It is never empty, because each limit of the file has its own bucket. */
+/**
+ * Envoy requires a default bucket. This one is never empty, because each limit of the file has its own
+ * bucket.
+ */
 const unlimited = { max_tokens: 4_000_000_000, tokens_per_fill: 4_000_000_000, fill_interval: '1s' };
 
-/** The most callers that Envoy counts separately. Then it forgets the least recently used one. */
+/**
+ * The most callers that Envoy counts separately. Above this number, it forgets the least recently used
+ * caller.
+ */
 const callersMax = 100_000;
 
 interface Limit {
@@ -69,14 +75,17 @@ function enforced(limits: readonly (Limit | undefined)[]): Limit[] {
 
 const everyRequest = { default_value: { numerator: 100, denominator: 'HUNDRED' } };
 
-/** Envoy adds only whole tokens. So a low rate becomes one token per interval. */
+/** Envoy adds only whole tokens. So a rate below 10 per second becomes one token per interval. */
 function bucket({ requestsPerSecond, burstSize }: RateLimitingConfig): Resource {
   return requestsPerSecond < 10
     ? { max_tokens: burstSize, tokens_per_fill: 1, fill_interval: seconds(1000 / requestsPerSecond) }
     : { max_tokens: burstSize, tokens_per_fill: Math.round(requestsPerSecond), fill_interval: '1s' };
 }
 
-/** An entry with this name and without a value gives each caller its own bucket. */
+/**
+ * Returns the name of a descriptor entry. An entry with this name and no value gives each caller its own
+ * bucket.
+ */
 function callerKey({ key }: RateLimitingConfig): string {
   return key === 'client' ? 'masked_remote_address' : 'caller';
 }

@@ -27,7 +27,10 @@ const retriedStatuses = [
 const retriedUnsent = 'connect-failure,refused-stream,reset-before-request';
 const retriedAlways = `${retriedUnsent},reset,retriable-status-codes`;
 
-/** Different servers read these paths in different ways. `RequestHead` rejects them as well. */
+/**
+ * Paths that different servers read in different ways. The Node data plane rejects them as well, in
+ * `RequestHead`.
+ */
 const ambiguousPath = '(?i)(//.*|.*(\\\\|/\\.{1,2}(/.*|$)|%(2e|2f|5c|00)).*|.*[^!-~].*)';
 
 const lengthMax = String(2n ** 63n - 1n);
@@ -39,7 +42,7 @@ export function envoyRoutes(config: GatewayConfig): Resource {
     '@type': 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
     name: routesName,
     ignore_port_in_host_matching: true,
-    // For clients on loopback, Envoy would write this machine's own address.
+    // Adds the client's address. For clients on loopback, Envoy itself would add this machine's own address.
     request_headers_to_add: [
       {
         header: { key: 'x-forwarded-for', value: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%' },

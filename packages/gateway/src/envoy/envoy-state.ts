@@ -62,7 +62,8 @@ function routeState(
   numbers: Numbers,
   durations: ReadonlyMap<string, Durations>,
 ): RouteState {
-  // Envoy's statistics have one entry per virtual host for each route.
+  // Adds up a figure of all virtual hosts. For each route, Envoy's statistics have one entry per virtual
+  // host.
   const all = (figure: string) => {
     const suffix = `.route.${prefix}.${figure}`;
     let sum = 0;

@@ -25,7 +25,7 @@ type Note = (
 const order = ['error', 'warning', 'advice'];
 
 /**
- * Returns probable mistakes in a configuration, the most severe first. It includes the rules of `lint` in
+ * Returns probable mistakes in a configuration, the most severe first. They include the findings of `lint` in
  * `holdfast`.
  */
 export function lintGateway(config: GatewayConfig): GatewayFinding[] {
@@ -46,7 +46,7 @@ export function lintGateway(config: GatewayConfig): GatewayFinding[] {
 }
 
 function lintPolicy(where: string, { policy, circuitBreaker }: AttemptsConfig, note: Note): void {
-  // The gateway decides for each request whether it may be repeated.
+  // `runsKnow` is true, because the gateway decides for each request whether it may be repeated.
   for (const { rule, severity, path, found, fix } of lint(policy, { runsKnow: true })) {
     // `circuitBreaker` has a fixed open time by design, as in other gateways.
     if (rule === 'fixed-open-time' && circuitBreaker) continue;

@@ -31,7 +31,9 @@ export function block<T extends Table>(
   };
 }
 
-/** A block with a field that has no default cannot be switched on by `true`. */
+/**
+ * Reads a block that is `true`, with all its defaults. If a field has no default, the error names that field.
+ */
 function readDefaults<T>(read: Field<unknown, T>['read'], path: string): T | undefined {
   try {
     return read(true, path);
@@ -137,7 +139,8 @@ export const policyField: Field<string | PolicySpec | boolean, string | PolicySp
 };
 
 function checkedPolicy(document: PolicySpec, path: string): PolicySpec {
-  // A policy with a name would be registered in this process.
+  // This policy is created only to validate the document. With a name, it would be registered in this
+  // process.
   const { name: _, ...fields } = document;
   atPath(path, () => policy(fields));
   return document;

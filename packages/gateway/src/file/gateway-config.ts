@@ -57,7 +57,10 @@ export interface StoresConfig {
   readonly rateLimits: string | undefined;
 }
 
-/** A service with interchangeable instances, and the protections that all its routes share. */
+/**
+ * A service with interchangeable instances, and the protections (such as rate limits) that all its routes
+ * share.
+ */
 export interface UpstreamConfig {
   readonly name: string;
   readonly instances: readonly InstanceConfig[];
@@ -71,9 +74,9 @@ export interface UpstreamConfig {
   readonly tls: UpstreamTlsConfig;
   /** How often host names are resolved again. Infinity: never. */
   readonly resolveEveryMs: number;
-  /** Protections that count all requests to this upstream, from all routes. */
+  /** Protections (such as rate limits) that count all requests to this upstream, from all routes. */
   readonly protections: Protections;
-  /** How requests are sent and retried, for routes without own settings for that. */
+  /** How requests are sent and retried, if the route does not have its own settings for that. */
   readonly attempts: AttemptsConfig;
 }
 
@@ -131,7 +134,7 @@ export interface RouteConfig {
   readonly fallback: FallbackConfig | null;
   readonly websocket: boolean;
   readonly bodyBytesMax: number;
-  /** Protections of this route only. Those of its upstream apply in addition. */
+  /** Protections (such as rate limits) of this route only. Those of its upstream apply in addition. */
   readonly protections: Protections;
   /**
    * How requests of this route are sent and retried. A route without own settings shares the breakers and the
@@ -168,7 +171,7 @@ export interface FallbackConfig {
     | undefined;
 }
 
-/** Protections that a request must pass before it is sent to the upstream. */
+/** Protections (such as rate limits) that a request must pass before it is sent to the upstream. */
 export interface Protections {
   readonly rateLimiting: RateLimitingConfig | null;
   readonly bulkhead: BulkheadConfig | null;

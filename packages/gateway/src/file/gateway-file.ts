@@ -39,7 +39,10 @@ const shedding = block({
   queueTimeout: duration('100ms'),
 });
 
-/** The protections of a route, an upstream, `defaults` or a service in the form of Kubernetes. */
+/**
+ * The protections (such as rate limits) of a route, an upstream, `defaults` or a service in the form of
+ * Kubernetes.
+ */
 export const protectionFields = {
   /** A circuit breaker for each instance. `timeout` is how long it stays open. */
   circuitBreaker: block({
@@ -83,15 +86,18 @@ export const protectionFields = {
   hedge: hedge.fields.hedge,
   idempotency: block({
     /**
-     * How callers are distinguished, so that each has its own keys. With a wrong scope, one caller gets the
-     * response of another.
+     * How callers are distinguished. Each caller has its own idempotency keys. With a wrong scope, one caller
+     * gets the response of another.
      */
     scope: needed(callerField(undefined, 'public', 'client')),
-    /** True: requests without a key are rejected. */
+    /** True: requests without an idempotency key are rejected. */
     required: flag(false),
     methods: list(methodField, ['POST', 'PATCH']),
     keep: duration('24h'),
-    /** How long a repeated request waits for the response of the first one. After that it gets a 409. */
+    /**
+     * How long a repeated request waits for the response of the first one. After that, the repeated request
+     * gets a 409.
+     */
     wait: duration('0ms'),
     lease: duration('30s', undefined, 100),
     maxBody: size('1MiB'),
@@ -268,7 +274,7 @@ export const gatewayFields = {
   /** A file with policies that `retry` can refer to, for example the policy file of your services. */
   policyFile: text(),
   stores: shape({ ledger: text(), rateLimits: text() }),
-  /** Protections for each upstream that does not set its own. */
+  /** Protections (such as rate limits) for each upstream that does not set its own. */
   defaults: shape({ ...protectionFields, healthCheck: upstreamFields.healthCheck }),
   upstreams: mapOf(shape(upstreamFields), {}),
   routes: list(shape(routeFields), []),

@@ -11,7 +11,10 @@ const requestTimeoutMs = 30_000;
 const connectTimeoutMs = 2_000;
 const idleTimeoutMs = 300_000;
 
-/** Parts of a policy that can replace the result of a call. The gateway has its own `fallback` instead. */
+/**
+ * Parts of a policy that the gateway does not run, because they can replace the result of a call. The gateway
+ * has its own `fallback` instead.
+ */
 export const partsNotRun = ['cache', 'fallback', 'mode'] as const;
 
 /**

@@ -45,7 +45,7 @@ export function resolveGateway(
   readText: Context['readText'],
 ): GatewayConfig {
   const main = files[0]!;
-  // A file that is a single service has none of these fields.
+  // If the file is a single service, it has none of these fields. So each field gets its default first.
   const settings: Settings = { ...readTable(gatewayFields, {}), ...main.settings };
   const context: Context = { problems, policies, readText };
   const defaults = settings.defaults ?? {};
@@ -122,7 +122,7 @@ function routesIn({ source, settings, servicePaths }: ReadFile): Placed<ReadRout
   ];
 }
 
-/** Returns `undefined` after an error, which was added to `problems`. */
+/** Returns `undefined` if the settings have an error. The error is added to `problems`. */
 function attemptsIn(
   placed: Placed<unknown>,
   own: ReadProtections,
@@ -289,7 +289,7 @@ function protectionsOf(own: ReadProtections, upstream: ReadProtections | undefin
   };
 }
 
-/** A fixed default would make a low `requestsPerSecond` meaningless. */
+/** Returns the default of `burstSize`. A fixed number would make a low `requestsPerSecond` meaningless. */
 function burstOf(requestsPerSecond: number): number {
   return Math.ceil(2 * requestsPerSecond);
 }

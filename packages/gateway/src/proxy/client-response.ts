@@ -25,10 +25,14 @@ function flushHeads(): void {
 export class ClientResponse {
   declare readonly response: ServerResponse;
   declare private readonly isHttp2: boolean;
-  /** A protection inspects the whole response before it is sent, so the headers must not be sent early. */
+  /**
+   * True: a protection (such as `idempotency`) inspects the whole response before it is sent. So the headers
+   * must not be sent early.
+   */
   declare private readonly isReviewed: boolean;
   /**
-   * The response is stored under an idempotency key, so it is read to its end even if the client disconnects.
+   * True: the response is stored under an idempotency key. So it is read to its end even if the client
+   * disconnects.
    */
   declare private readonly isRecorded: boolean;
   /** Bytes of the body that are not written yet; −1 if the response has no Content-Length. */
@@ -42,7 +46,8 @@ export class ClientResponse {
     this.isHttp2 = isHttp2;
     this.isReviewed = isReviewed;
     this.isRecorded = isRecorded;
-    // A recorded response is written even after the client has disconnected. Ignore the errors of that.
+    // A recorded response is written even after the client has disconnected. Ignore the errors that this
+    // causes.
     if (isRecorded) response.on('error', () => {});
     this.lengthLeft = -1;
     this.hasWritten = false;

@@ -137,7 +137,8 @@ export class GatewayProcess implements RequestRecorder {
   async drain(): Promise<number> {
     const { delayMs, drainMs } = this.config.shutdown;
     this.isDraining = true;
-    // Load balancers need this time to notice that the gateway is not ready. It still serves requests.
+    // Load balancers need this time to notice that the gateway is not ready. Meanwhile, the gateway still
+    // serves requests.
     if (delayMs > 0) await sleep(this.#clock, delayMs);
     const stopped = this.#listener.stop();
     const stoppedAt = this.#clock.now();
@@ -302,7 +303,8 @@ export class GatewayProcess implements RequestRecorder {
     const readsBody = parts.some(({ bodyMax }) => bodyMax !== undefined);
     const handler = (request: IncomingMessage, response: ServerResponse) => {
       const head = headOf(request);
-      // A protection may replace the response of the upstream by its own.
+      // A protection (such as `idempotency`) may replace the response of the upstream. So the request id is
+      // set now.
       if ((contextOf(request) as Exchange | undefined)?.hasReviewers)
         response.setHeader('x-request-id', head.requestId);
       proxy(head, response);
@@ -332,8 +334,8 @@ export class GatewayProcess implements RequestRecorder {
 }
 
 /**
- * Adds the request id only to responses of a protection. Setting it earlier would slow down the responses of
- * upstreams.
+ * Adds the request id to responses that a protection (such as a rate limit) makes itself. Setting the id
+ * earlier would slow down the responses of upstreams.
  */
 function withRequestId(part: Part): Part {
   const mark = <T>(exchange: Exchange, response: T): T => {

@@ -72,7 +72,10 @@ function learn(name: string): number {
   return kind;
 }
 
-/** The gateway removes each header that `Connection` names. A request that names one of these is refused. */
+/**
+ * The gateway removes each header that `Connection` names. If `Connection` names one of these headers, the
+ * request is refused.
+ */
 const protectedNames = new Set([
   'authorization',
   'cookie',
@@ -89,7 +92,10 @@ export function isProtected(name: string): boolean {
   return protectedNames.has(name) || name.startsWith('x-forwarded-');
 }
 
-/** These response headers are meant for one connection, or the gateway writes its own. */
+/**
+ * The gateway does not pass these response headers on. They are meant for one connection, or the gateway
+ * writes its own.
+ */
 const responseDropped = new Set([
   'connection',
   'keep-alive',

@@ -23,7 +23,10 @@ export interface Listener {
   readonly address: AddressInfo;
   /** Resolves when all open connections are closed. */
   stop(): Promise<void>;
-  /** A request that is just arriving on an idle connection is lost, and the client must repeat it. */
+  /**
+   * Closes idle connections. A request that is just arriving on one of them is lost, and the client must
+   * repeat it.
+   */
   closeIdle(): void;
   readonly connections: number;
   destroy(): void;
@@ -111,7 +114,7 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
   let looksForSlowRequests = false;
   /**
    * Node checks the timeouts of requests only after the `listening` event. A server that gets its connections
-   * from elsewhere never emits it.
+   * from elsewhere never emits this event, so this function emits it.
    */
   const lookForSlowRequests = () => {
     looksForSlowRequests = true;
@@ -142,7 +145,8 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
       // This tells HTTP/2 clients to send no more requests. HTTP/1.1 clients learn it from `Connection:
       // close` in a response.
       for (const session of sessions) session.close();
-      // `close` of an HTTP server would also close idle connections at once.
+      // `close` of an HTTP server would also close idle connections at once. So `close` of `NetServer` is
+      // called.
       return new Promise<void>((resolve) => NetServer.prototype.close.call(front, () => resolve()));
     },
     closeIdle() {
@@ -178,7 +182,8 @@ export function createListener(config: ListenConfig, handlers: ListenerHandlers)
 function sniffingServer(http1: Server, http2: Server, timeoutMs: number): NetServer {
   return createNet((socket) => {
     socket.on('error', () => socket.destroy());
-    // Until one of the servers has the connection, neither of them checks its timeouts.
+    // Until one of the servers has the connection, neither of them checks its timeouts. So a timeout is set
+    // here.
     socket.setTimeout(timeoutMs, () => socket.destroy());
     let first = Buffer.alloc(0);
     const read = () => {

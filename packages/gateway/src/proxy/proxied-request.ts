@@ -131,7 +131,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     return this.tunnel?.bytes ?? this.client.bytes;
   }
 
-  /** The status that the client received. A protection may have replaced the response. */
+  /**
+   * The status that the client received. It can differ from the status of the upstream: for example,
+   * `degrade` replaces a failed response by an earlier good one.
+   */
   get shownStatus(): number {
     const { response } = this.client;
     return response.headersSent && !this.tunnel?.isConnected ? response.statusCode : this.status;
@@ -246,7 +249,10 @@ export class ProxiedRequest extends Alarm implements Driver {
     return work;
   }
 
-  /** A streamed body is not kept in memory, so it can be sent only once. */
+  /**
+   * Returns the reason if a retry is impossible. A streamed body is not kept in memory, so it can be sent
+   * only once.
+   */
   private retryVeto(): StopReason | undefined {
     return this.body instanceof StreamedBody && this.body.hasStarted ? 'not_replayable' : undefined;
   }
@@ -314,7 +320,8 @@ export class ProxiedRequest extends Alarm implements Driver {
       return this.headers;
     }
     if (announced === undefined) return before;
-    // The previous attempt may still wait for a connection, and send its list later. So change a copy.
+    // The previous attempt may still wait for a connection, and send its list of headers later. So change a
+    // copy.
     const headers = before.slice();
     headers[headers.length - 1] = announced;
     return headers;
@@ -407,7 +414,8 @@ export class ProxiedRequest extends Alarm implements Driver {
   /** Called once, when the whole response is sent or the client has disconnected. */
   closed(): void {
     const { writableEnded, writableFinished } = this.client.response;
-    // After the client has reset an HTTP/2 stream, `writableFinished` alone is true as well.
+    // After the client has reset an HTTP/2 stream, `writableFinished` is true, too. So `writableEnded` must
+    // also be true.
     const isComplete = this.tunnel?.isConnected || (writableEnded && writableFinished);
     if (!isComplete) {
       this.wasAborted = true;

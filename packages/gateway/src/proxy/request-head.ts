@@ -42,8 +42,8 @@ export interface HeadSettings {
 }
 
 /**
- * Servers read these paths differently, for example those with `..` or encoded slashes. The upstream could
- * see another path than the gateway.
+ * Matches paths that servers read differently, for example those with `..` or encoded slashes. The upstream
+ * could see another path than the gateway.
  */
 const ambiguous = /[^!-~]|\\|#|\/\.{1,2}(?=\/|$)|%(?:2e|2f|5c|00)|^\/\//i;
 const validHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;

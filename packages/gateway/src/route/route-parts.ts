@@ -14,15 +14,18 @@ import { fnv1a } from 'holdfast';
 import type { FallbackConfig, Protections, RouteConfig } from '../file/gateway-config.ts';
 import { headOf } from '../proxy/request-head.ts';
 
-/** The stores of the protections. Without `rateLimits`, limits are counted in this process. */
+/**
+ * The stores of the protections: idempotency keys in `ledger`, and shared rate limits in `rateLimits`.
+ * Without `rateLimits`, limits are counted in this process.
+ */
 export interface Stores {
   readonly ledger: Ledger<never>;
   readonly rateLimits: RateLimits | undefined;
 }
 
 /**
- * Creates the protections of routes and upstreams. After a reload, a protection with unchanged settings keeps
- * its state.
+ * Creates the protections (such as rate limits) of routes and upstreams. After a reload, a protection with
+ * unchanged settings keeps its state.
  */
 export class RouteParts {
   readonly #stores: Stores;
@@ -38,7 +41,7 @@ export class RouteParts {
     this.#made = before ? new Map(before.#used) : new Map();
   }
 
-  /** Returns the protections of a route and those of its upstream, which all its routes share. */
+  /** Returns the protections of a route, and those that all routes of its upstream share. */
   partsFor(route: RouteConfig, upstream: Protections): Part[] {
     const { protections, fallback } = route;
     const own = `route ${route.name}`;
@@ -53,7 +56,7 @@ export class RouteParts {
     ];
   }
 
-  /** The protections in use, by owner and kind. */
+  /** The protections (such as rate limits) in use. Each key names the owner, the kind and the settings. */
   get parts(): ReadonlyMap<string, Part> {
     return this.#used;
   }
@@ -151,7 +154,10 @@ function limitName(owner: string): string {
   return `${owner.replace(/[^\w.-]+/g, '-').slice(0, 48)}-${fnv1a(owner).toString(36)}`;
 }
 
-/** If the returned function returns `undefined`, the client's address is used. */
+/**
+ * Returns a function that returns the caller of a request. If that function returns `undefined`, the client's
+ * address is used.
+ */
 function callerKey(key: string): (exchange: Exchange) => string | undefined {
   if (key === 'all') return () => 'all';
   const name = key.slice('header:'.length);

@@ -15,10 +15,10 @@ export const NOT_ALLOWED = 405;
  */
 export class RouteTable<R extends Matched> {
   readonly #hosts = new Map<string, PathTable<R>>();
-  /** The longest suffix is first, such as `.example.com`. */
+  /** Suffixes of host names, such as `.example.com`. The longest suffix is first. */
   readonly #suffixes: [suffix: string, table: PathTable<R>][] = [];
   readonly #every = new PathTable<R>();
-  /** Without hosts in the routes, the host of a request is not read. */
+  /** False: no route names a host, so the host of a request is not read. */
   readonly needsHost: boolean;
 
   constructor(routes: readonly R[]) {

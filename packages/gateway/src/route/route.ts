@@ -16,7 +16,9 @@ export class Route {
   readonly upstream: Upstream;
   readonly policy: AttemptPolicy;
   readonly counts: RouteCounts;
-  /** Passes a request through the protections of the route, and then to the upstream. */
+  /**
+   * Passes a request through the protections (such as rate limits) of the route, and then to the upstream.
+   */
   handle!: (head: RequestHead, response: ServerResponse) => void;
   fallbackRoute: Route | undefined = undefined;
   /** True: the route has protections (such as rate limits). */
@@ -65,7 +67,7 @@ export class Route {
     const proto = (head.request.socket as { encrypted?: boolean }).encrypted ? 'https' : 'http';
     if (!head.isTrusted || head.header('x-forwarded-proto') === undefined)
       headers.push('x-forwarded-proto', proto);
-    // Without a changed `Host`, this header would have the same value.
+    // Only if the route changes `Host`. Otherwise, `x-forwarded-host` would have the same value.
     if (names.has('host') && (!head.isTrusted || head.header('x-forwarded-host') === undefined))
       headers.push('x-forwarded-host', head.host);
     if (head.forwarded !== undefined)

@@ -83,7 +83,7 @@ export class AttemptPolicy {
     return this.policy.plan;
   }
 
-  /** Breakers, budgets and latencies keep their state. */
+  /** Applies a new configuration. Breakers, budgets and latencies keep their state. */
   update(config: AttemptsConfig, upstream: UpstreamConfig): void {
     this.config = config;
     this.balancer = balancerOf(upstream, this.#random);
@@ -93,7 +93,7 @@ export class AttemptPolicy {
     this.#instances.clear();
   }
 
-  /** A policy without a name is not in the registry of `holdfast`. */
+  /** Removes the policy from the registry of `holdfast`: only policies with a name are in the registry. */
   close(): void {
     const { name: _, ...spec } = this.policy.spec as PolicySpec;
     this.policy.update(spec);

@@ -3,8 +3,7 @@ import type { HealthCheckConfig } from '../file/gateway-config.ts';
 import type { Instance } from './instance.ts';
 
 /**
- * Each interval is up to this share of itself shorter or longer. So several gateways do not check at the same
- * time.
+ * Each interval is up to 10 % shorter or longer at random. So several gateways do not check at the same time.
  */
 const jitter = 0.1;
 

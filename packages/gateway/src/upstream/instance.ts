@@ -40,8 +40,8 @@ export class Instance {
     this.pool = new Pool(config.url, {
       connections: upstream.connectionsMax,
       pipelining: 1,
-      // Most servers keep idle connections longer. A request fails if the server closes its connection at the
-      // same moment.
+      // Idle connections are closed after 4 s, before most servers close them. If a server closes a
+      // connection at the moment when a request is sent, the request fails.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 600_000,
       headersTimeout: 0,
@@ -59,7 +59,7 @@ export class Instance {
     });
   }
 
-  /** Waits for the requests in flight. */
+  /** Closes the connections when the requests in flight have ended. */
   close(): Promise<void> {
     return this.pool.close();
   }

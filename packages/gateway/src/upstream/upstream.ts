@@ -74,7 +74,7 @@ export class Upstream {
     return made;
   }
 
-  /** Instances that stay keep their connections, breakers and health. */
+  /** Applies a new configuration. Instances that stay keep their connections, breakers and health. */
   update(config: UpstreamConfig, routes: readonly RouteConfig[], zone: string | undefined): void {
     const before = this.config;
     this.#zone = zone;
@@ -111,7 +111,7 @@ export class Upstream {
     return found.length > 0;
   }
 
-  /** If a host name can not be resolved, its known addresses stay in use. */
+  /** Resolves the host names again. If a host name can not be resolved, its known addresses stay in use. */
   async resolve(): Promise<void> {
     const { resolveEveryMs } = this.config;
     if (resolveEveryMs === Infinity || this.#isClosed) return;
@@ -126,7 +126,7 @@ export class Upstream {
           this.#addresses.set(host, found);
           hasChanged = true;
         } catch {
-          // Requests will fail when they connect, and report the error.
+          // If the host has no known address, requests fail when they connect, and report the error.
         }
       }),
     );
@@ -145,7 +145,7 @@ export class Upstream {
     }
   }
 
-  /** Waits for the requests in flight, unless `isForced`. */
+  /** Closes all connections. It waits for the requests in flight, unless `isForced`. */
   async close(isForced = false): Promise<void> {
     this.#isClosed = true;
     this.#resolveTimer.clear();

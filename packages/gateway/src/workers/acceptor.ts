@@ -44,12 +44,12 @@ export class Acceptor {
 
   accepted(worker: Worker, id: number): void {
     const onTheWay = this.#workers.get(worker) ?? this.#leaving.get(worker);
-    // This closes only the copy in this process. The worker has its own.
+    // This closes only the copy of the connection in this process. The worker has its own copy.
     onTheWay?.get(id)?.destroy();
     onTheWay?.delete(id);
   }
 
-  /** The unconfirmed connections of an ended worker go to other workers. */
+  /** Call it when a worker has ended. Its unconfirmed connections go to other workers. */
   gone(worker: Worker): void {
     this.retire(worker);
     const onTheWay = this.#leaving.get(worker);
@@ -76,7 +76,7 @@ export class Acceptor {
     const id = ++this.#nextId;
     onTheWay.set(id, socket);
     const message: ToWorker = { kind: 'connection', id };
-    // An error means that the worker has ended. Then `gone` is called.
+    // An error means that the worker has ended. In this case, `gone` is called.
     worker.send(message, socket, { keepOpen: true }, () => {});
   }
 }

@@ -27,7 +27,10 @@ export class ConfigSource {
     this.#seen = this.#versions();
   }
 
-  /** If the file has an error, nothing changes. Reloads run one after the other. */
+  /**
+   * Reads the file again, or takes the configuration `given`. If there is an error, nothing changes. Reloads
+   * run one after the other.
+   */
   reload(
     apply: (config: GatewayConfig) => Promise<void>,
     given: GatewayConfig | undefined,

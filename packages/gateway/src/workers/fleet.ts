@@ -9,7 +9,10 @@ import { Acceptor } from './acceptor.ts';
 import type { RunningParts } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** If a worker dies within this time (ms) after its start, its successor starts this much later. */
+/**
+ * If a worker dies within this time (ms) after its start, its successor waits for the same time before it
+ * starts.
+ */
 const restartMs = 1000;
 const answerMs = 5000;
 
@@ -22,7 +25,7 @@ interface Member {
   cutOff: number;
 }
 
-/** The error code if a worker has ended, or did not answer in time. It is replaced by a new worker. */
+/** The error code if a worker has ended, or did not answer in time. */
 const GONE = 'HOLDFAST_WORKER_GONE';
 /** The error code if a worker could not execute a command. */
 const REFUSED = 'HOLDFAST_WORKER_REFUSED';
@@ -65,7 +68,10 @@ export class Fleet implements RunningParts {
     return fleet;
   }
 
-  /** A worker that ends meanwhile gives no answer. If a worker reports an error, the whole call fails. */
+  /**
+   * Sends a command to all workers, and returns their answers. A worker that ends meanwhile, or is too slow,
+   * gives no answer. If a worker reports an error, the whole call fails.
+   */
   async ask<K extends Command['kind']>(
     command: Extract<Command, { kind: K }>,
   ): Promise<readonly Answers[K][]> {
@@ -77,7 +83,7 @@ export class Fleet implements RunningParts {
     return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value as Answers[K]] : []));
   }
 
-  /** If one worker rejects the configuration, all workers return to the old one. */
+  /** Applies a configuration in all workers. If one worker rejects it, all workers return to the old one. */
   async reload(config: GatewayConfig): Promise<void> {
     const before = this.#config;
     this.#config = config;
@@ -90,7 +96,10 @@ export class Fleet implements RunningParts {
     }
   }
 
-  /** An old worker is stopped only when its successor is ready, so no request fails. */
+  /**
+   * Replaces all workers one by one. An old worker is stopped only when its successor is ready, so no request
+   * fails.
+   */
   async restart(): Promise<void> {
     for (const member of [...this.#members]) {
       if (this.isDraining) return;
@@ -108,7 +117,7 @@ export class Fleet implements RunningParts {
       ...members.map((member) => this.#stop(member)),
       ...[...this.#starting].map(kill),
     ]);
-    // Load balancers may not know of the shutdown yet, so accept connections for this time.
+    // Load balancers may not know of the shutdown yet, so accept connections for `delayMs` more.
     await Promise.race([ended, sleep(systemClock, this.#config.shutdown.delayMs)]);
     this.#acceptor.close();
     await ended;

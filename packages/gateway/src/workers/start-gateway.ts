@@ -199,8 +199,8 @@ export interface SingleProcess extends RunningParts {
 }
 
 /**
- * Runs a gateway in this process. In a fleet of workers, `listens` is false because the first process
- * listens.
+ * Runs a gateway in this process. With several workers, `listens` is false in each worker, because the first
+ * process listens.
  */
 export async function startSingle(
   config: GatewayConfig,

@@ -1,6 +1,9 @@
 import type { GatewayProcess } from '../proxy/gateway-process.ts';
 
-/** Reports spans to the OpenTelemetry API that the process has loaded. The returned function stops it. */
+/**
+ * Reports spans to the OpenTelemetry API that the process has loaded. The returned function stops the
+ * reports.
+ */
 export async function startTracing(gateway: GatewayProcess): Promise<() => void> {
   const { observeWithOpenTelemetry } = await import('@holdfast/telemetry/otel');
   const policies = [...gateway.upstreams.values()].flatMap((upstream) =>

@@ -51,8 +51,8 @@ process.on('message', (message: ToWorker, socket: Socket | undefined) => {
   }
 });
 
-// Signals are ignored, because the first process decides when workers end. If it dies, the worker drains and
-// exits.
+// Signals are ignored, because the first process decides when workers end. If the first process dies, the
+// worker drains and exits.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => {
   void running?.drain().then(() => process.exit());
