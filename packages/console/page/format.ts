@@ -32,7 +32,7 @@ export function bytes(count: number): string {
   return count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
 }
 
-/** Ids often start alike and differ at the end. */
+/** Returns only the end of a long id, because ids often start alike and differ at the end. */
 export function shortId(id: string): string {
   return id.length > 13 ? id.slice(-12) : id;
 }

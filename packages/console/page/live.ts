@@ -46,7 +46,8 @@ export function storeNow(): number {
 }
 
 /**
- * The event stream is open only while the page is visible. Browsers allow only six connections to a server.
+ * Opens the event stream only while the page is visible, because browsers allow only six connections to a
+ * server.
  */
 export function startLive(): () => void {
   const timer = setInterval(() => {

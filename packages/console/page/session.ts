@@ -16,7 +16,10 @@ export function mayOperate(): boolean {
   return session.value?.role === 'operate';
 }
 
-/** Removes the token from the URL, so that the browser history does not contain it. Then signs in. */
+/**
+ * Loads the session. If the URL has a token, the token is removed from it, so that the browser history does
+ * not contain it. If the name of the user is known, the token is used to sign in.
+ */
 export async function begin(): Promise<void> {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
   if (token !== null) {

@@ -3,8 +3,8 @@ import { session } from './session.ts';
 import { tell } from './toast.tsx';
 
 /**
- * Shows an undo button if the audit entry of the act can be undone. `of` is its subject, such as
- * `topic:orders`.
+ * Shows a message after an act. It has an undo button if the latest act on the subject `of` (such as
+ * `topic:orders`) is by this user and can be undone.
  */
 export async function tellDone(says: string, of: string): Promise<void> {
   const { items } = await ask('GET /audit', { query: { of, limit: 1 } });

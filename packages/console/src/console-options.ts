@@ -57,7 +57,7 @@ export interface GatewayPart {
   ask(method: 'GET' | 'POST', path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
 }
 
-/** The faults of a demo, and its guided tour. */
+/** A demo: the faults that users can switch on, and the guided tour. */
 export interface DemoPart {
   state(): AnswerOf<'GET /demo'> | Promise<AnswerOf<'GET /demo'>>;
   setFault(name: string, isOn: boolean): Promise<boolean>;

@@ -59,8 +59,8 @@ export function TopBar({ showKeys }: { readonly showKeys: () => void }) {
 }
 
 /**
- * Words such as `tenant:acme` become filters. All other words are searched in ids, keys, messages and
- * payloads.
+ * Converts a search text to a URL. Words such as `tenant:acme` become filters. All other words are searched
+ * in ids, keys, messages and payloads.
  */
 function searchUrl(text: string): string {
   const words = new URLSearchParams();

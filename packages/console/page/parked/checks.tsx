@@ -9,7 +9,10 @@ const looks: Readonly<Record<Check['state'], readonly [State, string]>> = {
   unknown: ['over', 'not known'],
 };
 
-/** Checks before an act, for example whether consumers run. A bad result is only a warning. */
+/**
+ * Shows the checks before an act (such as a replay), for example whether consumers run. A bad result is only
+ * a warning.
+ */
 export function Checks({ checks }: { readonly checks: readonly Check[] }) {
   return (
     <ul class="checks" aria-label="Checks">

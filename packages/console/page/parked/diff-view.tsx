@@ -112,7 +112,7 @@ function lineOf(
   };
 }
 
-/** Between the first and the last lines, one line says how many lines are left out. */
+/** Shortens a part that is equal in both texts. One line says how many lines in the middle are left out. */
 function shortened(
   lines: readonly string[],
   isAfterChange: boolean,

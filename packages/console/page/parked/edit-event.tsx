@@ -39,7 +39,7 @@ export function EditEvent({
   const isOutdated = draft.version !== event.version;
   const dialog = new URL(url, location.origin).searchParams.get('do');
   const asked = JSON.stringify(read.body);
-  // The answer of the dry run may belong to older text. Then saving is not possible.
+  // The answer of the dry run may belong to older text. In this case, saving is not possible.
   const dry = answered?.of === asked ? answered.dry : undefined;
   const change = (changes: Partial<EventDraft>) => {
     const next = { ...draft, ...changes };
@@ -237,7 +237,7 @@ async function replay(id: string, why: string, headers: Readonly<Record<string, 
   });
 }
 
-/** Another person changed the event during the edit. Show that change, and keep the draft. */
+/** Shows what another person has changed in the event since the edit began. The draft is kept. */
 function Outdated({
   event,
   draft,

@@ -43,7 +43,10 @@ export interface ReadDraft {
   readonly body: { readonly payload?: string; readonly headers?: Readonly<Record<string, string>> };
 }
 
-/** If the original payload was compact JSON, the edited one is saved as compact JSON, too. */
+/**
+ * Checks a draft and returns its changes. If the original payload was compact JSON, the edited one is saved
+ * as compact JSON, too.
+ */
 export function readDraft(event: ShownEvent, draft: EventDraft): ReadDraft {
   const base = textsOf(event);
   const wasJson = problemIn(event.payload.text) === undefined;

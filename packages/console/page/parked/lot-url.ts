@@ -77,7 +77,10 @@ export function withWords(url: string, changes: Words): string {
   return place.pathname + place.search;
 }
 
-/** Removes the selection and the page from the URL, because they belong to the old filter. */
+/**
+ * Changes the filter in the URL. The selection and the page are removed, because they belong to the old
+ * filter.
+ */
 export function withFilter(url: string, changes: Words): string {
   return withWords(url, { ...changes, pick: undefined, cursor: undefined, do: undefined });
 }

@@ -5,7 +5,10 @@ import { Glyph, type State, Tag } from '../parts/glyph.tsx';
 
 export type ShownOperation = AnswerOf<'GET /replays/:id'>['operation'];
 
-/** The live stream may have sent newer counts since the operation was loaded. */
+/**
+ * Returns the operation with the newest counts. The live stream may have sent them since the operation was
+ * loaded.
+ */
 export function withProgress(operation: ShownOperation): ShownOperation {
   const heard = progress.value[operation.id];
   if (!heard || operation.endedAt !== undefined) return operation;
@@ -16,7 +19,8 @@ export function withProgress(operation: ShownOperation): ShownOperation {
 }
 
 /**
- * A stopped replay does not count the events that it has not published. Then the preview's number is used.
+ * A stopped replay does not count the events that it has not published. In this case, the number from the
+ * preview is used.
  */
 function chosenCount({ stage, counts, expected = 0 }: ShownOperation): number {
   return stage === 'stopping' || stage === 'stopped' ? Math.max(counts.selected, expected) : counts.selected;

@@ -91,7 +91,7 @@ export function SelectionBar({
   );
 }
 
-/** The URL contains the name of the open dialog. */
+/** Shows the dialog that the URL names. */
 export function LotDialogs({
   lot,
   described,

@@ -13,7 +13,10 @@ const right = 40;
 const rowHeight = 60;
 const top = 18;
 
-/** A chart of all attempts and waits of an event, to scale. Each parking has its own line. */
+/**
+ * A chart of all attempts and waits of an event, to scale. Each time that the event was parked has its own
+ * line.
+ */
 export function StoryChart({ runs }: { readonly runs: readonly Run[] }) {
   const [box, width] = useWidth(480);
   const told = runs.filter(({ story }) => story.length > 0);

@@ -8,8 +8,8 @@ export type Preview = NonNullable<AnswerOf<ManyRoute>['preview']>;
 const changedMs = 250;
 
 /**
- * Asks the server what an act would do. Later previews and the act repeat the time of the first preview. So
- * events that are parked later are left out.
+ * Asks the server what an act (such as a replay) would do. Later previews and the act send the time of the
+ * first preview, so that events that are parked later are left out.
  */
 export function usePreview<Name extends ManyRoute>(
   name: Name,

@@ -26,8 +26,8 @@ export interface ActDialogProps {
 const typedAbove = 10_000;
 
 /**
- * Confirms an act: shows what will happen and the same act as a terminal command, and asks for the reason.
- * The key `Enter` does not start the act.
+ * Asks the user to confirm an act (such as a discard). It shows what will happen and the terminal command for
+ * the same act, and asks for the reason. The key `Enter` does not start the act.
  */
 export function ActDialog(props: ActDialogProps) {
   const { title, children, verb, command, count = 0, isDestructive, act, close } = props;
@@ -129,7 +129,7 @@ export function ActDialog(props: ActDialogProps) {
   );
 }
 
-/** The reason why the user cannot act at the moment; `undefined`: the user can act. */
+/** The reason why the user cannot change anything at the moment; `undefined`: the user can. */
 export function blockedBecause(): string | undefined {
   if (isStale.value)
     return 'What you see is old: the store or the console does not answer. Acts are off until it is back.';
@@ -137,7 +137,9 @@ export function blockedBecause(): string | undefined {
   return undefined;
 }
 
-/** A button for an act. If the user may not act, it is still shown, and says why. */
+/**
+ * A button for an act (such as a discard). If the user may not act, the button is still shown, and says why.
+ */
 export function ActButton({
   children,
   onClick,

@@ -108,7 +108,10 @@ function EndControl({
   );
 }
 
-/** The id of a control (such as a pause) has encoded parts between colons. */
+/**
+ * Returns the command that ends a control (such as a pause). The id of a control has encoded parts between
+ * colons.
+ */
 function endCommand({ id, about }: Control): string {
   const [kind, , ...rest] = id.split(':').map(decodeURIComponent);
   const program = about.startsWith('assembly/') ? shellWord(about.slice('assembly/'.length)) : undefined;

@@ -30,7 +30,7 @@ export function GlyphShapes() {
   );
 }
 
-/** Screen readers read the label. Use an empty label if the word is shown beside the shape. */
+/** Screen readers read the label. Use an empty label if the page shows the same word beside the shape. */
 export function Glyph({ state, label = state }: { readonly state: State; readonly label?: string }) {
   const named =
     label === '' ? ({ 'aria-hidden': true } as const) : ({ role: 'img', 'aria-label': label } as const);

@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** A chart is drawn for exactly this width, and not scaled. */
+/** Measures the width of a box in pixels. A chart is drawn for exactly this width, and not scaled. */
 export function useWidth(least = 240): [box: RefObject<HTMLDivElement | null>, width: number] {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(640);

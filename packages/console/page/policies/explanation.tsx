@@ -73,7 +73,7 @@ function Ring({ name, says, settings }: Readonly<Record<'name' | 'says' | 'setti
   );
 }
 
-/** A section begins with a line that is not indented. */
+/** Splits an explanation into sections. Each section begins with a line that is not indented. */
 function sectionsOf(text: string): { readonly title: string; readonly lines: readonly string[] }[] {
   const sections: { title: string; lines: string[] }[] = [];
   for (const line of text.split('\n').slice(1)) {

@@ -113,7 +113,7 @@ const verbs = {
   mode: (says: string) => `Set to ${says}`,
 };
 
-/** Returns the id of the control, or `undefined` if the control was removed. */
+/** Sets or removes a control. Returns the id of the control, or `undefined` if the control was removed. */
 async function steer(
   act: Props['act'],
   policy: string,

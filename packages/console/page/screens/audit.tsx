@@ -181,7 +181,7 @@ const places: Readonly<Record<string, string>> = {
   assembly: '/assemblies/',
 };
 
-/** The subject of an act, such as a topic, as a link to its screen. */
+/** What an act (such as a pause) applied to, for example a topic. It is shown as a link to its screen. */
 function Subject({ subject }: { readonly subject: string }) {
   const at = subject.indexOf(':');
   const kind = subject.slice(0, at);

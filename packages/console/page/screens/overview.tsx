@@ -169,7 +169,10 @@ const sliceLooks: Readonly<
   refused: { fill: 'f-refused', state: 'refused', says: 'refused' },
 };
 
-/** One bar for all work. Below it, magnified, the work that did not succeed at the first attempt. */
+/**
+ * Shows one bar for all work. A second bar below it magnifies the work that did not succeed at the first
+ * attempt.
+ */
 function Lens({ seen: { lens, since, now } }: { readonly seen: OverviewAnswer }) {
   const { total, slices } = lens;
   const rest = slices.filter(({ name }) => name !== 'okAtOnce');

@@ -231,7 +231,7 @@ function listedCount({ view, cursor }: Lot, groups: readonly Group[] | undefined
   return groups.reduce((sum, each) => sum + each.count, 0);
 }
 
-/** A search text may also be an id or a tenant. */
+/** Offers the other meanings of a search text: it may be an id or a tenant. */
 function OtherMeanings({ text }: { readonly text: string }) {
   const { url } = useLocation();
   const isWord = !/\s/.test(text);

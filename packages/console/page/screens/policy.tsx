@@ -242,7 +242,10 @@ function budgetWords(tokens: number, tokensMax: number | undefined): string {
   return tokens < 1 ? `${left}: it waits for successes to pay for the next` : left;
 }
 
-/** Only policies of this process have a document. Reports of other processes do not contain it. */
+/**
+ * Shows what the policy does. Only policies of this process have a document, because reports of other
+ * processes do not contain it.
+ */
 function Meaning({
   answer: { policy, explanation, delays, lint, document },
 }: {

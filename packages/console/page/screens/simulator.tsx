@@ -109,7 +109,10 @@ interface ProposalProps {
   readonly again: () => void;
 }
 
-/** `?policy=name` starts with the document of a live policy. */
+/**
+ * The form for a policy to test. With `?policy=name` in the URL, it starts with the document of that live
+ * policy.
+ */
 function Proposal({ scenarios, run, again }: ProposalProps) {
   const { route } = useLocation();
   const { query, replace } = useQuery();

@@ -100,8 +100,8 @@ function summary({ counts, oldestReadyMs, nextDueInMs }: TopicState): string {
 }
 
 /**
- * Shown while the circuit breakers of a dependency are open. Consumers take no events then: these wait and
- * are not parked.
+ * Shown while the circuit breakers of a dependency are open. Meanwhile, consumers take no events: the events
+ * wait and are not parked.
  */
 function Brake({ topic: { waitsFor, counts } }: { readonly topic: TopicState }) {
   if (waitsFor.length === 0) return null;

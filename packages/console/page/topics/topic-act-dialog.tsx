@@ -206,7 +206,7 @@ const acts: Readonly<
   },
 };
 
-/** Programs of assemblies have other terminal commands than topics. */
+/** Programs of assemblies (work of several steps) have other terminal commands than topics. */
 function commandOf(topic: string, verb: string): { readonly verb: string; readonly name: string } {
   return topic.startsWith('assembly/')
     ? { verb: `assembly ${verb}`, name: topic.slice('assembly/'.length) }

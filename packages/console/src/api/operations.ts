@@ -25,7 +25,7 @@ export const operation = z.object({
     failedAgain: z.number(),
     changed: z.number(),
   }),
-  /** How many events the preview showed to the user before the act. */
+  /** How many events the preview showed to the user before the operation was started. */
   expected: z.number().optional(),
   rate: z.number().optional(),
   canary: z.number().optional(),
@@ -40,7 +40,8 @@ export const operation = z.object({
 });
 
 /**
- * A check before an act, for example whether consumers run. `bad` is a warning; it does not prevent the act.
+ * A check before an act (such as a replay), for example whether consumers run. `bad` is a warning; it does
+ * not prevent the act.
  */
 export const check = z.object({
   name: z.string(),
@@ -48,7 +49,10 @@ export const check = z.object({
   says: z.string(),
 });
 
-/** What an act would do. The act sends the same `asOf`. So it leaves out events that are parked later. */
+/**
+ * What an act (such as a replay) would do. The act sends the same `asOf`, so that it leaves out events that
+ * are parked later.
+ */
 const preview = z.object({
   count: z.number(),
   asOf: z.number(),

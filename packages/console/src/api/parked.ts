@@ -142,7 +142,7 @@ export const parkedEvent = z.object({
   discarded: z.object({ who: z.string(), why: z.string(), at: z.number() }).optional(),
   /** How many later events of the same key wait for this event. */
   behind: z.number().optional(),
-  /** The latest act is first. */
+  /** What people did to this event. The latest act is first. */
   acts: z.array(
     z.object({ id: z.string(), at: z.number(), who: z.string(), why: z.string(), what: z.string() }),
   ),
@@ -160,7 +160,9 @@ export const parkedGroup = z.object({
   topics: z.array(z.string()).optional(),
   /** How many events of the group were parked in the last 5 minutes. */
   recent: z.number().optional(),
-  /** `stop` and `removedInMs` are those of the latest event. The store removes it after `removedInMs`. */
+  /**
+   * `stop` and `removedInMs` are those of the latest event. The store removes that event after `removedInMs`.
+   */
   stop: z.string().optional(),
   removedInMs: z.number().optional(),
 });

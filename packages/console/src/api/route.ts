@@ -84,7 +84,9 @@ export function listOf<Item extends z.ZodType>(item: Item) {
   });
 }
 
-/** The reason of an act. The session gives the name of the person. */
+/**
+ * The reason that the user gives for an act (such as a replay). The name of the user comes from the session.
+ */
 export const why = z.string().trim().min(1, 'a reason is needed').max(1000);
 
 export const durationMs = z

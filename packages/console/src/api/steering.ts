@@ -8,7 +8,7 @@ const topicPath = z.object({ topic: z.string().min(1).max(512) });
 export const control = z.object({
   id: z.string(),
   kind: z.string(),
-  /** The topic or the policy that the control applies to. */
+  /** The topic or the policy that the control (such as a pause) applies to. */
   about: z.string(),
   target: z.string().optional(),
   says: z.string(),
@@ -43,8 +43,8 @@ export const topicState = z.object({
   controls: z.array(control),
   consumers: z.array(consumerState),
   /**
-   * The consumers wait for these open circuit breakers. Until then they handle no events and use up no
-   * attempts.
+   * The policies whose circuit breakers admit no call now. The consumers wait for them: meanwhile, they
+   * handle no events and use up no attempts.
    */
   waitsFor: z.array(z.string()),
 });

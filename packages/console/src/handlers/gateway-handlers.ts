@@ -11,7 +11,10 @@ export interface GatewaySettings {
 
 type Json = Record<string, unknown>;
 
-/** Forwards requests to the admin API of a gateway. Acts are written to the audit log before that. */
+/**
+ * Forwards requests to the admin API of a gateway. A request that changes something is first written to the
+ * audit log.
+ */
 export function gatewayHandlers({ engine, part }: GatewaySettings): Handlers<keyof typeof gatewayRoutes> {
   async function ask(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Json> {
     if (!part) throw new Problem('feature-missing', 'This console was started without a gateway.');

@@ -42,7 +42,7 @@ interface Selection {
   readonly dry: boolean;
 }
 
-/** An operation that is started here also runs in this process. */
+/** An operation (such as a replay) that is started here also runs in this process. */
 export function operationHandlers(settings: OperationSettings): Handlers<keyof typeof operationRoutes> {
   const { engine, observer, clock, onError } = settings;
   const { triage } = engine;
@@ -86,7 +86,7 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
     };
   }
 
-  /** A discard can be undone only while the store keeps the events. */
+  /** Returns until when a discard can be undone: as long as the store keeps the events. */
   async function keptUntil(filter: ParkedFilter, now: number): Promise<{ undoUntil?: number }> {
     const { items } = await triage.list(filter, { limit: 1 });
     return items[0] ? { undoUntil: now + items[0].removedInMs } : {};
@@ -249,7 +249,10 @@ export function operationHandlers(settings: OperationSettings): Handlers<keyof t
   };
 }
 
-/** An act includes only events that were parked when the user saw the preview. */
+/**
+ * Returns the filter of an act (such as a discard). It excludes events that were parked after the user saw
+ * the preview.
+ */
 function filterOf(kind: Kind, { filter: words, asOf }: Selection): ParkedFilter {
   const filter = parkedFilter(words);
   const seen = asOf === undefined ? filter : { ...filter, to: Math.min(filter.to ?? Infinity, asOf + 1) };

@@ -39,7 +39,7 @@ function headerOf(text: string): [name: string, value: string] {
   throw new Problem('bad-question', `Header: expected name:value, got "${text.slice(0, 100)}".`);
 }
 
-/** For example `topic=orders group=4f1d9ac0`, with the same names as in the URL. */
+/** Returns a filter as text, with the same names as in the URL. Example: `topic=orders group=4f1d9ac0`. */
 export function filterText(filter: ParkedFilter): string {
   return wordsOf(filter)
     .map(([name, value]) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`)

@@ -26,7 +26,10 @@ type ShownPayload = DeepReadonly<z.infer<typeof shownPayload>>;
 
 /** Of a larger payload, the answer contains only the beginning. */
 const shownBytesMax = 256 * 1024;
-/** A text search reads at most this many events for one page. `looked` in the answer says so. */
+/**
+ * A text search reads at most this many events for one page. `looked` in the answer is the number of events
+ * read.
+ */
 const lookMax = 20_000;
 const recentMs = 3e5;
 const actsShown = 50;
@@ -85,22 +88,22 @@ export function parkedHandlers({
     };
   }
 
-  /** How many later events of its key wait for this event. Not every engine lets them wait. */
+  /** How many later events of its key wait for this event, at most 200. Some engines do not let them wait. */
   async function behindOf({ topic, key }: ParkedEvent): Promise<{ behind?: number }> {
     if (key === undefined || whyMissing(engine.features, 'parkedHoldsKey') !== undefined) return {};
-    // The topic of a parked event may not exist. Then no event waits in it.
+    // The topic of a parked event may not exist. In this case, no event waits in it.
     if (!(await broker.topics()).includes(topic)) return {};
     const { items } = await broker.waiting(topic, { limit: 200 }, { state: 'behind', key });
     return { behind: items.length };
   }
 
-  /** The latest event serves as an example for its group. */
+  /** Returns two fields of the latest event. This event serves as an example for its group. */
   async function latestOf(filter: ParkedFilter): Promise<{ stop?: string; removedInMs?: number }> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     return latest ? { stop: latest.stop, removedInMs: latest.removedInMs } : {};
   }
 
-  /** Only the headers of the latest event are compared. */
+  /** Returns the names of the headers to compare: at most 10 of the headers of the latest event. */
   async function headerNames(filter: ParkedFilter): Promise<string[]> {
     const latest = (await triage.list(filter, { limit: 1 })).items[0];
     const event = latest && (await triage.get(latest.id));
@@ -299,7 +302,7 @@ function editOf(event: ParkedEvent, body: EditBody, names: readonly string[]): E
   return { ...(changed !== undefined && { payload: changed }), ...(headers && { headers }) };
 }
 
-/** The version of the event that the user has edited. */
+/** Returns the version of the event that the user has edited, from the header `If-Match`. */
 function etagOf(request: Request): number | undefined {
   const given = request.headers.get('if-match');
   if (given === null) return undefined;

@@ -30,7 +30,10 @@ export function policyHandlers({
     throw new Problem('unknown', `No process that reports has a policy "${name}".`);
   }
 
-  /** Sets a control. With `isLifted` it removes the control, and the policy decides itself again. */
+  /**
+   * Sets a control (such as a breaker that is forced open). With `isLifted`, it removes the control, and the
+   * policy decides itself again.
+   */
   async function steer(
     control: Control,
     isLifted: boolean,

@@ -1,5 +1,7 @@
 const answersMax = 500;
-/** Larger answers are not remembered. If their act is repeated, it is executed again. */
+/**
+ * Answers with more bytes than this are not remembered. If such a request is repeated, it is executed again.
+ */
 const bytesMax = 64 * 1024;
 
 interface Remembered {
@@ -9,8 +11,9 @@ interface Remembered {
 }
 
 /**
- * Returns the first answer again when an act is repeated with the same `Idempotency-Key`, as after a double
- * click. Acts that failed are not remembered, so that they can be repeated.
+ * Returns the first answer again when an act (a request that changes something) is repeated with the same
+ * `Idempotency-Key`, as after a double click. Acts that failed are not remembered, so that they can be
+ * repeated.
  */
 export class AnswerMemory {
   readonly #answers = new Map<string, Promise<Remembered>>();

@@ -7,9 +7,12 @@ export interface HandlerContext {
   readonly request: Request;
   /** The IP address of the client. Wrong tokens are limited per address. */
   readonly address: string;
-  /** An act that is repeated with the same `Idempotency-Key` is executed once. */
+  /**
+   * A request that changes something is executed once, even if it is repeated with the same
+   * `Idempotency-Key`.
+   */
   readonly idempotencyKey: string | undefined;
-  /** Returns an act with this reason and the name of the signed-in user. */
+  /** Returns this reason with the name of the signed-in user, for the audit log. */
   act(why: string | undefined): Act;
 }
 

@@ -1,6 +1,6 @@
 import { Problem } from './problem.ts';
 
-/** This has room for an edited payload of 1 MiB as JSON. */
+/** The most bytes of a request body. An edited payload of 1 MiB fits into it as JSON. */
 const bodyBytesMax = Math.floor(1.25 * 1024 * 1024);
 
 const policy = [

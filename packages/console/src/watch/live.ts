@@ -11,7 +11,7 @@ export interface LiveEvent {
 }
 
 export interface Reader {
-  /** Returns false if the reader is too slow; then the event is dropped. */
+  /** Returns false if the reader is too slow. In this case, the event is dropped. */
   send(event: LiveEvent): boolean;
   readonly window: WindowName;
 }
@@ -61,7 +61,10 @@ export class Live {
     return this.#readers.size;
   }
 
-  /** Adds a reader, and sends it the events after `lastId`. Returns a function that removes the reader. */
+  /**
+   * Adds a reader, and sends it the events after `lastId`. If some of these events are no longer kept, the
+   * reader gets a `reset` event instead. Returns a function that removes the reader.
+   */
   add(reader: Reader, lastId: number | undefined): () => void {
     const { observer } = this.#settings;
     this.#readers.add(reader);
@@ -117,7 +120,8 @@ export class Live {
   }
 
   /**
-   * Returns the lines since the last call: parked events, acts of people, and changes of circuit breakers.
+   * Returns the lines since the last call: parked events, acts of people (such as a replay), and changes of
+   * circuit breakers.
    */
   async #lines(snapshot: Snapshot): Promise<TailLine[]> {
     const { triage, audit } = this.#settings;

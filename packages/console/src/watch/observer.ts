@@ -68,10 +68,10 @@ const everyMs = 2000;
 /** The time between two snapshots without readers. These snapshots fill the charts for the next reader. */
 const idleEveryMs = 10_000;
 const everyStatus: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
-/** A request to the API counts as a reader for this long. */
+/** For this time (ms) after a request to the API, snapshots are taken as often as for a reader. */
 const readerMs = 30_000;
 
-/** Polls the store once for all readers, so the cost does not depend on their number. */
+/** Polls the store once for all readers (such as open pages), so the cost does not depend on their number. */
 export class Observer {
   readonly #settings: ObserverSettings;
   readonly #timer: Timer;
@@ -236,8 +236,9 @@ export class Observer {
     | undefined;
 
   /**
-   * Asks the store, because it also knows the time before this console started. The counts are kept while
-   * nothing changes.
+   * Counts the events that were parked in each time window, whatever their status is now. The store also has
+   * the events from before this console started. The counts are used again for up to 10 s while the number of
+   * parked events stays the same.
    */
   async #parkedIn(now: number, parked: number): Promise<Snapshot['parkedIn']> {
     const { triage } = this.#settings.engine;

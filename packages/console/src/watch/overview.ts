@@ -16,7 +16,7 @@ const windowWords: Readonly<Record<WindowName, string>> = {
   '24h': '24 hours',
 };
 
-/** A longer list would hide the important problems. */
+/** The most problems that the overview lists. A longer list would hide the important ones. */
 const needsMax = 5;
 
 export interface StoreInfo {
@@ -68,7 +68,7 @@ function headlineOf(count: number, notes: readonly FleetNote[]): string {
     : `${count} things need you.`;
 }
 
-/** The figures begin when this console starts. */
+/** Returns the words for the time that the figures cover. The figures begin when this console starts. */
 function spanWords({ since }: Observer, window: WindowName, now: number): { of: string; since: string } {
   if (since > now - windowMs[window]) {
     const words = `since this console started, ${spanText(now - since)} ago`;

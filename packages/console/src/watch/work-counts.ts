@@ -28,7 +28,8 @@ export const workNames = [
 const refusals = ['breaker_open', 'bulkhead_full', 'rate_limited', 'limiter_full', 'throttled', 'shed'];
 
 /**
- * The events of a process's consumers count. A process without consumers counts the calls of its policies.
+ * Counts the events that the consumers of a process handled. For a process without consumers, it counts the
+ * calls of its policies.
  */
 export function countsOf(policies: readonly PolicyState[], consumers: readonly ConsumerState[]): WorkCounts {
   return consumers.length > 0 ? consumed(consumers) : called(policies);
@@ -57,7 +58,8 @@ function called(policies: readonly PolicyState[]): WorkCounts {
   const attempts = sum((each) => each.attempts);
   return {
     work: operations,
-    // For policies, `succeeded` leaves out `succeededAfterRetry`. For consumers, it includes it.
+    // For policies, `succeeded` leaves out the successes after a retry. For consumers, `succeeded` includes
+    // them.
     okAtOnce: sum((each) => each.succeeded),
     okAfterRetry: sum((each) => each.succeededAfterRetry),
     parked: 0,
