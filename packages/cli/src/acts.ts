@@ -4,7 +4,8 @@ import { textOf } from './given-values.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * The audit log gets this reason if the user gives none. Only acts that delete or stop nothing may use it.
+ * The audit log gets this reason if the user gives none. Only commands that delete or stop nothing may use
+ * it.
  */
 export const byHand = 'by hand';
 
@@ -13,7 +14,7 @@ export const actFlags: Readonly<Record<'why' | 'who', Flag>> = {
   who: { value: 'name', says: 'kept in the audit log; your user name unless given' },
 };
 
-/** Flags of acts that delete or stop nothing: the reason is optional. */
+/** Flags of commands that delete or stop nothing. For these, the reason is optional. */
 export const harmlessActFlags: typeof actFlags = {
   ...actFlags,
   why: { value: 'text', says: `the reason; kept in the audit log; "${byHand}" unless given` },

@@ -16,7 +16,10 @@ export function withAssemblies<T>(
   return withStore(given, terminal, (engine) => use(assemblies({ engine, programs: [] }), engine));
 }
 
-/** The user may have shortened the id. Throws a `UsageError` if no assembly has it. */
+/**
+ * Returns the whole id of the assembly (work of several steps) that the user named. The user may have
+ * shortened the id. Throws a `UsageError` if no assembly has it.
+ */
 export async function assemblyId(given: Given, journal: Journal): Promise<string> {
   return wholeAssemblyId(onlyOperand(given, 'the id of an assembly'), journal);
 }

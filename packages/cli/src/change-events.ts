@@ -8,8 +8,8 @@ import { withCommand } from './suggested-command.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * Discards, restores or keeps events, or undoes that. The exit code is 1 if not all listed events were
- * changed, or none at all.
+ * Discards, restores or keeps events, or undoes such a change. The exit code is 1 if not all listed events
+ * were changed, or none at all.
  */
 export async function changeEvents(
   engine: OpenStore,

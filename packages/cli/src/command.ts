@@ -82,7 +82,7 @@ export async function runCommand(
 
 /**
  * Finds a longer command with a misspelt last word, as in `gateway chek my.yaml`. It checks only commands
- * with one operand: elsewhere the word may be a real operand.
+ * with one operand. For other commands, the word may be a real operand.
  */
 function longerName(
   { name, operands: expected = '' }: Command,
@@ -107,7 +107,7 @@ function exitCodeOf(error: unknown): number {
   return /^HOLDFAST_(OPTIONS|CONFIG|TOPIC|TRIAGE)/.test(code) ? 2 : 3;
 }
 
-/** `--store a.db dlq ls` becomes `dlq ls --store a.db`. */
+/** Moves flags behind the name of the command: `--store a.db dlq ls` becomes `dlq ls --store a.db`. */
 function commandFirst(commands: readonly Command[], typed: readonly string[]): readonly string[] {
   const takesValue = (flag: string) =>
     !flag.includes('=') && commands.some(({ flags }) => flags[flag.slice(2)]?.value !== undefined);
@@ -250,7 +250,10 @@ function helpOf(
   return [usage, wrapText(summary, columns), '', ...lines, ...shown, ...others].join('\n');
 }
 
-/** Each line ends with a backslash, so that the user can paste the whole command. */
+/**
+ * Breaks a long example into lines. Each line but the last ends with a backslash, so that the user can paste
+ * the whole command.
+ */
 function exampleLine(example: string, columns: number | undefined): string {
   const room = columns === undefined ? undefined : columns - ' \\'.length;
   return wrapText(`  holdfast ${example}`, room, 4).replaceAll('\n', ' \\\n');

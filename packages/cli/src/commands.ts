@@ -103,7 +103,8 @@ export const commands: readonly Command[] = [
   policiesForce,
   policiesRetries,
   policiesMode,
-  // The first match is run. `gateway` also matches `gateway check`, so `gatewayRun` is the last.
+  // The first command that matches is run. `gateway` also matches `gateway check`, so `gatewayRun` is the
+  // last.
   gatewayCheck,
   gatewayExport,
   gatewayLs,
@@ -112,7 +113,8 @@ export const commands: readonly Command[] = [
   gatewayRequest,
   gatewayForce,
   gatewayRun,
-  // The first match is run. `simulate` also matches `simulate sweep`, so longer names come first.
+  // The first command that matches is run. `simulate` also matches `simulate sweep`, so longer names come
+  // first.
   simulateSweep,
   simulateReplay,
   simulate,

@@ -100,7 +100,7 @@ function storeFix(where: string): string {
     : 'Say the file that your consumers open: it is made by openSqlite({ file }) of @holdfast/sqlite.';
 }
 
-/** Returns no check if the store is a server. */
+/** Checks the free space on the disk of the store. Returns no check if the store is a server. */
 function diskOf(where: string): DoctorCheck[] {
   if (where.includes('://') || !existsSync(where)) return [];
   const { bavail, bsize } = statfsSync(path.dirname(path.resolve(where)));

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { StoreUnavailable } from './command.ts';
 
-/** Leaves out the byte order mark that some editors write. */
+/** Reads a file as text, without the byte order mark that some editors write. */
 export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');

@@ -18,12 +18,12 @@ export const pauseLastingFlag: typeof lastingFlag = {
   for: { value: 'duration', says: 'it ends by itself after so long; 1h unless given, "forever" for no end' },
 };
 
-/** Undefined: the pause has no end. */
+/** Returns how long the pause lasts. Undefined: the pause has no end. */
 function pauseMsOf(given: Given): number | undefined {
   return given.flags.for === 'forever' ? undefined : (msOf(given, 'for') ?? pauseMs);
 }
 
-/** The control (such as a pause) ends after the time of `--for`. */
+/** Sets a control (such as a pause). The control ends after the time that the user gives with `--for`. */
 export async function imposeControl(
   engine: OpenStore,
   control: Control,
@@ -42,7 +42,7 @@ export async function imposeControl(
   return 0;
 }
 
-/** The exit code is 1 if the control was not set. */
+/** Removes a control. The exit code is 1 if there was no such control. */
 export async function liftControl(
   engine: OpenStore,
   control: Control,

@@ -16,7 +16,7 @@ export const doneWord: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * Runs an operation to its end and prints its progress. A terminal gets one line that is overwritten, a pipe
+ * Runs an operation to its end and prints its progress. A terminal gets one line that is overwritten. A pipe
  * gets a few lines. If the user interrupts the command, the operation stays unfinished.
  */
 export async function runWithProgress(

@@ -77,7 +77,10 @@ export async function filterOf(given: Given, engine: OpenStore, isOfFuture = fal
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Throws a `UsageError` if nothing is selected and `--all` is not given. */
+/**
+ * Returns the filter of the events that the user selected. Throws a `UsageError` unless the user gives
+ * exactly one of these: ids, a filter, or `--all`.
+ */
 export async function chosenFilter(given: Given, engine: OpenStore): Promise<ParkedFilter> {
   const { operands: ids, flags } = given;
   const filter = await filterOf(given, engine);
@@ -140,7 +143,8 @@ async function assertTopicOfParked(topic: string, { broker, triage }: OpenStore)
 }
 
 /**
- * Handlers can park events for reasons of their own. So the reasons of all parked events are allowed, too.
+ * Throws a `UsageError` for an unknown stop reason or consumer. Handlers can park events for reasons of their
+ * own, so the reasons of all parked events are known, too.
  */
 async function assertKnown(flag: 'stop' | 'consumer', value: string, engine: OpenStore): Promise<void> {
   const { items } = await engine.triage.breakdown({ status: parkedStatuses }, flag, valuesMax);

@@ -4,7 +4,7 @@ import { wholeId } from './short-ids.ts';
 
 export const parkedStatuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/** The user may have shortened the ids. An unknown id is returned unchanged. */
+/** Returns the whole ids of events. The user may have shortened them. An unknown id is returned unchanged. */
 export async function eventIds(triage: Triage, given: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const id of given) {
@@ -14,7 +14,7 @@ export async function eventIds(triage: Triage, given: readonly string[]): Promis
   return found;
 }
 
-/** The user may have shortened the fingerprint of a group. */
+/** Returns the whole fingerprint of a group. The user may have shortened it. */
 export async function groupFingerprint(triage: Triage, given: string): Promise<string> {
   const all = idsIn(
     allPages((page) => triage.groups({ status: parkedStatuses }, page)),
@@ -25,7 +25,10 @@ export async function groupFingerprint(triage: Triage, given: string): Promise<s
   return found;
 }
 
-/** The user may have shortened the id of an operation (a replay, discard, restore, keep or undo). */
+/**
+ * Returns the whole id of an operation (a replay, discard, restore, keep or undo). The user may have
+ * shortened it.
+ */
 export async function operationId(triage: Triage, given: string): Promise<string> {
   const found = await tryOperationId(triage, given);
   if (found === undefined) throw new UsageError(`there is no replay "${given}" here.`);

@@ -20,7 +20,10 @@ import { type Cell, table } from './table.ts';
 import type { Terminal } from './terminal.ts';
 import { printUndo } from './undo-hint.ts';
 
-/** A command waits this long until all processes have applied a control. They read the controls every 2 s. */
+/**
+ * A command waits at most this time (ms) until all processes have read a control. They read the controls
+ * every 2 s.
+ */
 const heardWithinMs = 5000;
 const lookEveryMs = 200;
 
@@ -29,7 +32,10 @@ export const policyControlFlags: Readonly<Record<string, Flag>> = {
   'no-wait': { says: 'do not wait until the processes obey' },
 };
 
-/** Waits until each process has applied the control. The exit code is 1 if a process has not. */
+/**
+ * Sets a control of a policy, and waits until each process has read it. The exit code is 1 if a process has
+ * not.
+ */
 export async function imposePolicyControl(
   engine: OpenStore,
   control: PolicyControl,

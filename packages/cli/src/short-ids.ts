@@ -5,8 +5,8 @@ const lengthMin = 8;
 const worthwhile = 13;
 
 /**
- * Shortens ids so far that they still differ. It keeps the start or the end, whichever is shorter: ids that
- * sort by time begin alike.
+ * Shortens ids as far as they still differ. It keeps the start or the end of the ids, whichever is shorter.
+ * Ids that sort by time begin alike, so their ends differ sooner.
  */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const all = [...new Set(ids)];
@@ -61,7 +61,7 @@ export async function wholeId(
 
 const candidatesMax = 5;
 
-/** In a pipe, ids stay whole. */
+/** Returns a function that shortens an id for a terminal. In a pipe, ids stay whole. */
 export function shortNames(
   ids: readonly string[],
   { columns }: Pick<Terminal, 'columns'>,

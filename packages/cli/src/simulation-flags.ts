@@ -147,7 +147,9 @@ export function broken(assertion: Assertion, policy: string, figures: readonly n
   return `${policy}: expected ${assertion.text}, got ${measured} (${seeds}).`;
 }
 
-/** The unit is that of the assertion: milliseconds for "p99 < 200ms", percent for "success > 99%". */
+/**
+ * Formats a figure in the unit of the assertion: milliseconds for "p99 < 200ms", percent for "success > 99%".
+ */
 function inUnitOf({ text, failing }: Assertion, figure: number): string {
   const asked = failing === undefined ? text : text.replace(/\s+at\s+[^<>=≤≥]*$/, '');
   const [, unit = ''] = /[\d.]\s*([a-z%]*)$/.exec(asked) ?? [];
@@ -155,7 +157,10 @@ function inUnitOf({ text, failing }: Assertion, figure: number): string {
   return `${Number((figure * perUnit).toPrecision(4))}${unit}`;
 }
 
-/** Prints nothing if the output is not a terminal, or with `--json`. */
+/**
+ * Returns a function that prints the progress. It prints nothing if the output is not a terminal, or with
+ * `--json`.
+ */
 export function progress(
   terminal: Terminal,
   given: Given,

@@ -33,7 +33,10 @@ export function withCommand(sentence: string, words: string, given: Given, termi
   return `${wrapText(`${sentence}:`, terminal.columns)}\n${wrapCommand(`  ${command}`, terminal.columns)}`;
 }
 
-/** Each line ends with a backslash, so that the user can paste the whole command. */
+/**
+ * Breaks a long command into lines. Each line but the last ends with a backslash, so that the user can paste
+ * the whole command.
+ */
 export function wrapCommand(command: string, columns: number | undefined): string {
   const room = columns === undefined ? undefined : columns - ' \\'.length;
   return columns !== undefined && widthOf(command) <= columns

@@ -136,7 +136,7 @@ function noteLines({ text, style }: StyledPiece, columnsMax: number | undefined)
   return lines.map((line, index) => [index === 0 ? '  ' : '    ', { text: line, style }]);
 }
 
-/** Control characters and line breaks would make the width of a cell wrong. */
+/** Replaces control characters and line breaks. Otherwise, the width of the cell would be wrong. */
 function readable(cell: Cell): Cell {
   const text = printable(textIn(cell)).replace(/\s+/g, ' ').trim();
   return typeof cell === 'object' ? { ...cell, text } : text;

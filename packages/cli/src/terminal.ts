@@ -90,7 +90,10 @@ function rendered(line: string | StyledText, isInteractive: boolean, isColored: 
     .join('');
 }
 
-/** Events may contain control characters, and these could change the state of the terminal. */
+/**
+ * Replaces control characters by their codes. Events may contain them, and they could change the state of the
+ * terminal.
+ */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (each) => {

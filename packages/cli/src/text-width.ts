@@ -13,7 +13,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** The start fits into `width` columns, and has at least one character. */
+/** Splits a text. The start fits into `width` columns, and has at least one character. */
 export function splitAt(text: string, width: number): [start: string, rest: string] {
   let used = 0;
   for (const { segment, index } of graphemes.segment(text)) {
@@ -37,8 +37,8 @@ export function oneLine(text: string, width: number): string {
 }
 
 /**
- * Breaks a text between words. A word longer than a line is broken too, except with `keepWords`: users copy
- * ids.
+ * Breaks a text between words. A word longer than a line is broken, too. With `keepWords`, it stays whole,
+ * because users copy ids.
  */
 export function wrapped(text: string, width: number, keepWords = false): string[] {
   const lines: string[] = [];
@@ -59,7 +59,7 @@ export function wrapped(text: string, width: number, keepWords = false): string[
   return [...lines, line];
 }
 
-/** The continued lines are indented by `indent` spaces. */
+/** Wraps each line of a text. The continued lines are indented by `indent` more spaces. */
 export function wrapText(text: string, width: number | undefined, indent = 0): string {
   if (width === undefined) return text;
   return text

@@ -85,7 +85,7 @@ async function list(engine: OpenStore, given: Given, terminal: Terminal): Promis
   return 0;
 }
 
-/** The acts that this package and the stores record. Other programs can record other acts. */
+/** The names of the acts that this package and the stores record. Other programs can record other acts. */
 const knownActs = [
   ...['discard', 'restore', 'keep', 'replay', 'undo', 'edit', 'operation_stopped', 'operation_rate'],
   ...['rule_set', 'rule_removed', 'control_set', 'control_removed', 'retry_now', 'unblock', 'retention'],
@@ -131,7 +131,7 @@ async function entries(
   return { items: [...found.values()].sort((a, b) => b.at - a.at).slice(0, limit), cursor: undefined };
 }
 
-/** The user may have shortened the id of an event or an operation. */
+/** Returns a subject with its whole id. The user may have shortened the id of an event or an operation. */
 async function wholeSubject(given: string, triage: Triage): Promise<string> {
   const [, kind = '', name = ''] = /^(?:(event|operation):)?(.*)$/s.exec(given) ?? [];
   if (kind === '' && isSubject(given)) return given;

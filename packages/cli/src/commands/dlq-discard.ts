@@ -48,7 +48,7 @@ async function discardToUndo({ operands }: Given, { triage }: OpenStore): Promis
   return id;
 }
 
-/** The audit entry of an operation records that the operation was undone. */
+/** Returns the id of the audit entry of an operation. That entry records that the operation was undone. */
 async function entryOf({ audit }: OpenStore, operation: string): Promise<string | undefined> {
   const question = { subject: `operation:${operation}`, what: ['discard', 'restore', 'keep'] } as const;
   return (await audit.list(question, { limit: 1 })).items[0]?.id;

@@ -97,7 +97,7 @@ async function byProperty(
   return 0;
 }
 
-/** Undefined: events are grouped by error. */
+/** Returns the property by which events are grouped. Undefined: events are grouped by error. */
 function propertyOf(given: Given): BreakdownBy | undefined {
   const text = textOf(given, 'by');
   if (text === undefined || text === 'error') return undefined;

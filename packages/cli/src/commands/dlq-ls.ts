@@ -39,7 +39,7 @@ export const dlqLs: Command = {
       const { items, cursor: next } = await triage.list(filter, page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
-        // A reader must not think that this page has all events. Standard output is only for JSON.
+        // Tell the reader that this page does not have all events. Standard output is only for JSON.
         if (next !== undefined) terminal.err(`holdfast: there are more, with --cursor ${pasteable(next)}`);
         return 0;
       }

@@ -67,7 +67,8 @@ export const dlqReplay: Command = {
 };
 
 /**
- * Some of these events already belong to unfinished replays. Names these, and how to continue or stop them.
+ * Some of the selected events may already belong to unfinished operations. Prints these operations, and how
+ * to continue or stop them.
  */
 async function printOwners(
   { triage }: OpenStore,
@@ -128,7 +129,10 @@ async function cancel(
   return isStopping ? 0 : 1;
 }
 
-/** The exit code is 1 if the replay was stopped or if events failed again. */
+/**
+ * Runs a replay and prints its progress. The exit code is 1 if the replay was stopped or if events failed
+ * again.
+ */
 export async function followReplay(
   engine: OpenStore,
   runner: OperationRunner,

@@ -65,7 +65,7 @@ function fitted(text: string, columns: number | undefined): string {
     .join('\n');
 }
 
-/** JSON has no Infinity. */
+/** A replacer for `JSON.stringify`, because JSON has no Infinity. */
 function withoutInfinity(_key: string, value: unknown): unknown {
   return value === Infinity ? 'unlimited' : value;
 }

@@ -45,7 +45,7 @@ async function statusOf(engine: OpenStore): Promise<Status> {
 }
 
 /**
- * Prints a status. In a terminal it replaces the status before it. In a pipe it is printed only if it has
+ * Prints a status. In a terminal, it replaces the previous status. In a pipe, it is printed only if it has
  * changed.
  */
 function show(seen: Status, last: string, given: Given, terminal: Terminal): string {
@@ -67,8 +67,8 @@ function show(seen: Status, last: string, given: Given, terminal: Terminal): str
 }
 
 /**
- * The sentence for a status without needs. It says if the store is empty, because that is probably the wrong
- * store. Parked events that wait are not good news, so they are named below it.
+ * The sentence for a status without needs (problems that need a person). An empty store is probably the wrong
+ * one, so the sentence asks. If parked events wait, it says only that nothing is urgent.
  */
 function quietSentence({ notes, figures: { topics, processes, assemblies } }: Status): string {
   if (topics === 0 && processes === 0 && assemblies === 0)

@@ -11,7 +11,10 @@ import { oneLine } from '../text-width.ts';
 import { date } from '../times.ts';
 import { knownTopic } from '../topics.ts';
 
-/** Each look at the store prints at most this many events and acts. The others are only counted. */
+/**
+ * Each look at the store prints at most this many newly parked events and acts (such as a replay). Further
+ * events are only counted.
+ */
 const newestMax = 50;
 
 export const tail: Command = {
@@ -207,7 +210,7 @@ class Watch {
   }
 }
 
-/** A consumer changes between `idle` and `running` with each event. That is no news. */
+/** A consumer changes between `idle` and `running` with each event. So both count as `running`. */
 function plainStatus(status: string): string {
   return status === 'idle' || status === 'running' ? 'running' : status;
 }

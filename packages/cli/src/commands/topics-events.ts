@@ -82,7 +82,7 @@ function waitingIds(broker: Broker, topic: string, state?: 'delayed'): AsyncIter
   );
 }
 
-/** The user may have shortened the ids of events. */
+/** Returns the whole ids of the events. The user may have shortened them. */
 async function chosen({ operands }: Given, broker: Broker): Promise<{ topic: string; ids: string[] }> {
   const [name, ...given] = operands;
   if (name === undefined || given.length === 0)
