@@ -15,7 +15,7 @@ export interface AckGroup {
 
 const noMarks: readonly string[] = [];
 
-/** Groups acknowledgements without a `commit`. All other settlements are in `others`. */
+/** Groups acknowledgements without a `commit`. `others` has the indexes of all other settlements. */
 export function sortOut(
   batch: readonly AnySettlement[],
   tokens: readonly (Token | undefined)[],

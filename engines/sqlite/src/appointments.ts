@@ -8,15 +8,15 @@ import type { Topic, Topics } from './topics.ts';
 /** One transaction makes at most this many events due, so that the transaction is short. */
 const madeDueTogether = 1000;
 
-/** Returns SQL for the first `dueAt` of the topic's events, by the wall clock. */
+/** Returns SQL that selects the earliest wall-clock due time (`dueAt`) of the topic's events. */
 export function firstAppointment(topicId: string): string {
   return `(
     SELECT wall_due_at FROM holdfast_appointment WHERE topic = ${topicId} ORDER BY wall_due_at LIMIT 1)`;
 }
 
 /**
- * Events that are due at a wall-clock time (`dueAt`). The store has its own clock, so `catchUp` compares them
- * with the wall clock.
+ * Events that are due at a wall-clock time (`dueAt`). The store's own clock may differ from the wall clock,
+ * so `catchUp` compares these events with the wall clock.
  */
 export class Appointments {
   readonly #topics: Topics;
@@ -38,7 +38,8 @@ export class Appointments {
       LEFT JOIN holdfast_event event ON event.seq = appointment.seq
       WHERE wall_due_at <= ? ORDER BY wall_due_at LIMIT ? + 0`);
     this.#remove = store.prepare('DELETE FROM holdfast_appointment WHERE seq = ?');
-    // The event has no row here while it waits for an earlier event of its key, or is in quarantine.
+    // While the event waits for an earlier event of its key, or is in quarantine, it has no row in
+    // `holdfast_ready`.
     this.#moveUp = store.prepare(`
       UPDATE holdfast_ready SET due_at = ?1 WHERE topic = ?2 AND due_at = ?3 AND seq = ?4
         AND queue = (SELECT ${queueOf} FROM holdfast_event event WHERE seq = ?4)`);

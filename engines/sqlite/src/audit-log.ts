@@ -79,7 +79,10 @@ export class AuditLog implements Audit {
     assertUndoable(undoes, row && toEntry(row));
   }
 
-  /** Writes an entry. An entry that it undoes gets its id as `undoneBy`. Call it within a transaction. */
+  /**
+   * Writes an entry. If the new entry undoes an earlier one, the earlier one gets the id of the new one as
+   * `undoneBy`. Call it within a transaction.
+   */
   write(entry: NewAuditEntry, wall: number): AuditEntry {
     this.assertMayUndo(entry);
     const written = auditEntryOf(entry, this.#store.newId(), wall);

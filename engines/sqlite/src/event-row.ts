@@ -102,7 +102,10 @@ export interface Token {
   readonly seq: number;
 }
 
-/** Returns `undefined` for a token that this engine cannot have created. */
+/**
+ * Reads the lease id and the event number from a token such as `17.230`. Returns `undefined` for a token that
+ * this engine cannot have created.
+ */
 export function fromToken(token: string): Token | undefined {
   const dot = token.indexOf('.');
   if (dot < 0) return undefined;
@@ -193,7 +196,10 @@ function readTrials([, attempts, snoozes, deaths, nextDelayMs, lastError, story]
   };
 }
 
-/** The latest error. In an outage many events have the same error, and parsing it is slow. */
+/**
+ * The error that was read or written last. It is kept, because in an outage many events have the same error,
+ * and parsing it is slow.
+ */
 let latest: { readonly note: ErrorNote; readonly text: string } | undefined;
 
 function readError(text: string): ErrorNote {

@@ -21,8 +21,8 @@ interface DueRow {
 const heldBackMax = 1000;
 
 /**
- * A lease is extended only when at most this share of its time is left. Heartbeats come when two thirds are
- * left, so each one extends it.
+ * A lease is extended only when at most this share of its time is left. A heartbeat comes when two thirds of
+ * the time are left, so each heartbeat extends the lease.
  */
 const freshShare = 0.7;
 
@@ -130,8 +130,8 @@ export class JournalClaims {
   }
 
   /**
-   * Ends all leases of a worker, and makes its assemblies due. `deaths` is 1 if the worker crashed, and is
-   * added to each assembly.
+   * Ends all leases of a worker, and makes its assemblies due. `deaths` is 1 if the worker crashed. It is
+   * added to the number of deaths of each assembly.
    */
   release(worker: number, deaths: 0 | 1, now: number): number {
     const rows = this.#leasesOf.all(worker);
@@ -200,7 +200,7 @@ export class JournalClaims {
 
   /**
    * Returns the earliest due suspect of each program and queue: an assembly that has crashed at least
-   * `deaths` workers. Line 0 is for assemblies without a queue.
+   * `deaths` workers. `line` is the id of the queue, or 0 for an assembly without a queue.
    */
   #suspectsOf(
     programs: readonly number[],

@@ -216,8 +216,8 @@ export function sqliteJournal(
   }
 
   /**
-   * Lets an assembly wait for `dueInMs`, or for a change. If a change arrived after `revision` was read, the
-   * assembly is due at once.
+   * Lets an assembly wait for `dueInMs`, or for a change (such as a signal). If a change arrived after
+   * `revision` was read, the assembly is due at once.
    */
   function lieDown(
     found: Found,
@@ -513,7 +513,10 @@ export function sqliteJournal(
     },
   };
 
-  /** Due times are stored by program version, so a new version needs a new row. */
+  /**
+   * Moves the row with the due time of an assembly to its new program version, because due times are stored
+   * by program version.
+   */
   function moveDue({ program, queue, key, seq }: Found): void {
     const row = sql.bySeq.get(seq);
     if (row?.due_at === null || row?.due_at === undefined) return;
@@ -549,7 +552,10 @@ function toFound(row: Record<string, unknown> | undefined): Found | undefined {
   );
 }
 
-/** The token contains the numbers of row and lease, so that both are found without the id. */
+/**
+ * The token contains the number of the assembly's row and the number of the lease, so that both are found
+ * without the id.
+ */
 function toLease(id: string, { seq, token }: ClaimedRow): AssemblyLease {
   return { id, token: `${seq}.${token}` };
 }

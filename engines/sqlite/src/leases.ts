@@ -22,7 +22,7 @@ import { type TopicSnapshot, topicSnapshots } from './topic-snapshot.ts';
 import type { Topic, Topics } from './topics.ts';
 
 const leaseMax = 1000;
-/** How many events one statement reads. Then their sizes are added up. */
+/** How many events one statement reads before their sizes are added up. */
 const readTogether = 64;
 const endedTogether = 16;
 const heldTogether = 1000;
@@ -42,9 +42,10 @@ export function leases(
     CROSS JOIN holdfast_event event ON event.seq = ready.seq
     WHERE ready.topic = ? AND ready.queue = ? AND ready.due_at <= ? AND (ready.due_at, ready.seq) > (?, ?)
     ORDER BY ready.due_at, ready.seq LIMIT ? + 0`);
-  // First tries have no attempts yet, so fewer columns are read for them.
+  // An event that was not tried yet has no attempts, so fewer columns are read for it.
   const [readUntried, readTried] = [dueOf(eventColumns), dueOf(`${eventColumns}, ${trialColumns}`)];
-  // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and none may overtake it.
+  // Reads the later events of a key. `ends_run` = 1: this event cannot run now, and the events after it must
+  // not overtake it.
   const followers = store.prepareRows(`
     SELECT ${eventColumns},
       event.lease_id IS NOT NULL OR event.blocking = 1 OR event.deaths > 0 OR event.due_at > ?5 AS ends_run
@@ -284,8 +285,8 @@ export function leases(
   }
 
   /**
-   * Ends expired leases and controls, and makes events due whose wall-clock time has come. It does a limited
-   * number, so that the transaction is short.
+   * Ends expired leases and controls, and makes events due whose wall-clock time has come. One call handles a
+   * limited number of them, so that the transaction is short.
    */
   function catchUp(time: Time): void {
     endOverdue(time.now);

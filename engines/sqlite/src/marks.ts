@@ -3,8 +3,8 @@ import type { Store } from './store.ts';
 import { toStoredMs } from './stored-time.ts';
 
 /**
- * The first five digits of a time-ordered id change every three days. Marks with the same digits are removed
- * together.
+ * Marks (records that a handler has handled an event) are removed together if the ids of their events begin
+ * with the same five digits. These digits of a time-ordered id change every three days.
  */
 const prefixLength = 5;
 const hourMs = 3_600_000;
@@ -67,7 +67,10 @@ export class Marks {
         SELECT handler, event_id FROM holdfast_odd_mark WHERE removed_at <= ? LIMIT ? + 0)`);
   }
 
-  /** If all marks have the same handler, one SQL statement is enough. */
+  /**
+   * Returns for each mark whether it is stored. If all marks have the same handler and time-ordered event
+   * ids, one SQL statement reads them all.
+   */
   have(marks: readonly ProcessedMark[]): boolean[] {
     const [first] = marks;
     const isUniform = marks.every(
@@ -155,7 +158,10 @@ export class Marks {
     return Number(id);
   }
 
-  /** Keeps the bucket until its newest mark expires. The row is written about once an hour. */
+  /**
+   * Keeps the bucket until its newest mark expires. To save writes, the row of the bucket is written about
+   * once an hour.
+   */
   #keep(handler: number, prefix: string, now: number): void {
     const name = `${handler}/${prefix}`;
     const neededUntil = now + this.#keepMs;

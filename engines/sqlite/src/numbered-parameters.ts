@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
 /**
- * Node.js 22.19, and 24 before 24.7, cannot bind a parameter like `?1` twice. A subclass of `DatabaseSync`
- * corrects that.
+ * Opens a database file. Node.js 22.19, and 24 before 24.7, cannot bind a parameter like `?1` twice. For
+ * these versions, it returns a subclass of `DatabaseSync` that can.
  */
 export function openDatabase(file: string, options: { timeout: number }): DatabaseSync {
   bindsNumbers ??= canBindNumbers();

@@ -96,7 +96,7 @@ export interface SqliteEngine extends Required<Engine<DatabaseSync>> {
   transaction<T>(work: (database: DatabaseSync) => T): Promise<T>;
 }
 
-/** The features of the SQLite engine. It has all of them. */
+/** The features of the SQLite engine, which has every feature that an engine can have. */
 export const sqliteFeatures: Features = {
   arrivalOrder: true,
   ordering: true,
@@ -282,7 +282,10 @@ function noStore(): SqliteError {
   return new SqliteError('NO_STORE', 'the file holds no store of ours');
 }
 
-/** SQLite itself would only say "unable to open database file". A URL may contain a password, so it is not shown. */
+/**
+ * Throws if the folder of the file does not exist, because SQLite itself would only say "unable to open
+ * database file". A URL is not checked: it may contain a password, which the error must not show.
+ */
 function assertFolder(file: string): void {
   if (file === ':memory:' || file.startsWith('file:') || file.includes('://')) return;
   const folder = path.dirname(path.resolve(file));

@@ -32,7 +32,10 @@ const changedTogether = 200;
 /** The position of an operation that has already read all events. */
 const atEnd = 'all';
 
-/** Changes the events with these numbers. `keepsTo`: the new removal time, only for a keep. */
+/**
+ * Changes the events with these numbers. `keepsTo`: the new removal time, used only by an operation of the
+ * kind `keep`.
+ */
 type Change = (numbers: string, operation: Operation, wall: number, keepsTo: number) => void;
 
 interface Step {
@@ -260,8 +263,8 @@ export function sqliteOperations(
         );
       }
       await store.write(() => {
-        // `noteReplaying` skips events that were already handled: their release was counted with their
-        // result.
+        // `noteReplaying` skips events that were already handled. For these events, the release (publication
+        // by the replay) was counted together with the result.
         const released = noteReplaying.all(id, numbersOf(rows));
         counts.move(released, 'parked', 'replaying');
         noteReleased.run(released.length, id);

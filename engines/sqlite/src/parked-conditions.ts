@@ -21,7 +21,10 @@ export function conditionsOf(filter: ParkedFilter): Sql {
   ]);
 }
 
-/** Lists are passed as JSON, so that the text of a statement does not depend on their length. */
+/**
+ * Returns the condition that the column has one of these values. The list is passed as JSON, so that the text
+ * of the statement does not depend on its length.
+ */
 export function oneOf(column: string, wanted: readonly string[]): Sql {
   return { sql: `${column} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(wanted)] };
 }
@@ -44,7 +47,7 @@ function propertiesOf(properties: ParkedProperties): Sql[] {
   return [...named, ...headers];
 }
 
-/** The value of a header. `->>` would read some names as paths. */
+/** SQL for the value of a header. The operator `->>` would read some header names as paths. */
 export const headerSql = '(SELECT value FROM json_each(headers) WHERE key = ?)';
 
 function equal(column: string, value: string | undefined): Sql[] {

@@ -48,7 +48,9 @@ export class ParkedCounts {
     }
   }
 
-  /** `filter` may name only status, fingerprint and topic. */
+  /**
+   * Returns how many parked events match the filter, which may contain only status, fingerprint and topic.
+   */
   count(filter: ParkedFilter): number {
     return Number(this.#all('total(count) AS count', filter)[0]?.count);
   }
@@ -124,7 +126,10 @@ function conditionsOf({ status = 'parked', fingerprint, topic }: ParkedFilter, t
   ]);
 }
 
-/** `kinds` have the same fingerprint, and the one with the latest event comes first. */
+/**
+ * Builds the group of one fingerprint. All `kinds` have this fingerprint, and the kind with the latest event
+ * comes first.
+ */
 function toGroup(kinds: readonly Row[], count: number): ParkedGroup {
   const { fingerprint, reason, message, parked_at } = kinds[0]!;
   return {

@@ -30,7 +30,10 @@ export interface Found {
 const readTogether = 5000;
 /** If a search needs more ranges than this, it reads all events of the status instead. */
 const rangesMax = 40;
-/** The texts of statements depend on the filters, so there can be very many. */
+/**
+ * The most compiled statements that are kept. The texts of statements depend on the filters, so there can be
+ * very many.
+ */
 const statementsMax = 100;
 
 const beginning: Place = [-Number.MAX_SAFE_INTEGER, ''];
@@ -239,7 +242,10 @@ export class ParkedSearch {
 
 const place: Sql = { sql: 'number, parked_at, id', values: [] };
 
-/** With ORDER BY and LIMIT, SQLite reads the ranges in turns, and stops early. */
+/**
+ * Returns SQL that reads all ranges. With ORDER BY and LIMIT, SQLite reads the ranges in turns, and stops
+ * when it has enough rows.
+ */
 function union(ranges: readonly Range[], columns: Sql, condition: Sql): Sql {
   const parts = ranges.map(({ index, sql, values }) => ({
     sql: `SELECT ${columns.sql} FROM holdfast_parked INDEXED BY ${index} WHERE ${sql} AND ${condition.sql}`,

@@ -109,8 +109,8 @@ export class ParkingLot {
   }
 
   /**
-   * Counts the result of a replayed event. If it was handled before its release was recorded, the release is
-   * counted here, too.
+   * Counts the result of a replayed event. If the event was handled before it was recorded that the replay
+   * had published it, that record is also made here.
    */
   #noteOutcome(row: Row, outcome: 'succeeded' | 'failedAgain'): void {
     const released = row.status === 'replaying' ? 0 : 1;

@@ -15,8 +15,8 @@ const columns = 'seq, topic, id, payload, type, key, tenant, rest, first_seen_at
 );
 
 /**
- * A replayed event replaces the parked event in its row. These columns stay, because later events of the key
- * wait for that row.
+ * A replayed event replaces the parked event in its row. These columns of the row do not change, because
+ * later events of the key wait for that row.
  */
 const keptInPlace = new Set(['seq', 'topic', 'id', 'key', 'order_key']);
 
@@ -127,14 +127,15 @@ export class Publisher {
   }
 
   /**
-   * If the parked event blocks its key, the replayed event takes its row, and so its position. Otherwise
-   * returns false.
+   * If the parked event blocks its key, the replayed event takes its row, and so its position in the order of
+   * the key. Otherwise returns false.
    */
   #takePlace(topic: Topic, event: NewEvent, id: string, time: Time): boolean {
     const known = this.#known.get(id, topic.id);
     const seq = Number(known?.seq);
     if (known?.blocking !== 1) {
-      // The event is already stored. It now belongs to the replay, which counts its result.
+      // The topic already has this event. From now on the event belongs to the replay, which counts its
+      // result.
       if (event.past?.replay !== undefined) this.#adopt.run(event.past.replay, seq);
       return false;
     }

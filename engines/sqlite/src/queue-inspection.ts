@@ -16,7 +16,7 @@ import type { Store } from './store.ts';
 import type { Time } from './store-clock.ts';
 import { seqsOf, type Topic, type Topics } from './topics.ts';
 
-/** If counting takes more ms than this, the result is used again for a while. */
+/** If counting the events of a topic takes more ms than this, the result is used again for a while. */
 const slowCountMs = 50;
 /**
  * A slow result is used for 20 times the duration of the count. So counting takes at most a twentieth of the

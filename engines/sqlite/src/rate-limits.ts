@@ -13,7 +13,10 @@ export class SqliteRateLimits implements RateLimits {
   readonly #forget;
   readonly #lastOf;
   readonly #clear;
-  /** The last key that the sweep has read. After the last key of the table, it starts again. */
+  /**
+   * The last key that the sweep has read. After the last key of the table, the sweep continues with the first
+   * one.
+   */
   #sweptTo = '';
 
   constructor(store: Store) {

@@ -11,7 +11,8 @@ export class Sequence {
   readonly #write: StatementSync;
   #next = 1;
   /**
-   * The last number that this process has reserved. If the file has another one, another process was active.
+   * The last number that this process has reserved. If the file contains another number, another process has
+   * reserved numbers since then.
    */
   #last = 0;
 

@@ -16,7 +16,10 @@ export interface Time {
   readonly wall: number;
 }
 
-/** One stored reading of the clocks. All processes compute the store's time from it, so they agree. */
+/**
+ * One stored reading of the clocks. All processes compute the store's time from this reading, so all of them
+ * get the same time.
+ */
 interface Anchor {
   readonly bootId: string;
   readonly monotonicMs: number;
@@ -31,7 +34,8 @@ interface Anchor {
 const renewMs = 1000;
 
 /**
- * While the store's time differs from the wall time, it runs at most this share faster or slower than normal.
+ * While the store's time differs from the wall time, the store's clock runs at most this share faster or
+ * slower than normal.
  */
 const slewMax = 0.1;
 
@@ -92,7 +96,10 @@ export class StoreClock {
 
 const clocksGiven = new WeakMap<Clock, MonotonicClock>();
 
-/** A virtual clock gets its own boot id, because other processes do not share it. */
+/**
+ * Returns the monotonic clock that belongs to `clock`. A virtual clock (of a test) gets its own boot id,
+ * because other processes do not share it.
+ */
 export function monotonicClockOf(clock: Clock): MonotonicClock {
   if (clock === systemClock) return systemMonotonicClock();
   const known = clocksGiven.get(clock) ?? { bootId: `given ${systemRandom()}`, now: () => clock.now() };

@@ -7,8 +7,8 @@ export interface Topic extends TopicSettings {
 }
 
 /**
- * An event's number is its topic's id times 2^40, plus a counter. With at most 2^12 topics, it is exact in
- * JavaScript.
+ * An event's number is its topic's id times 2^40, plus a counter. With at most 2^12 topics, the number is
+ * below 2^53, so it is exact in JavaScript.
  */
 const countSpan = 2 ** 40;
 const topicsMax = 2 ** 12;

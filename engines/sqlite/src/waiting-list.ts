@@ -44,7 +44,7 @@ type Matcher = (waiter: Waiter) => boolean;
 /** Reads at most `count` rows after the event `last`; `undefined`: from the beginning. */
 type ReadRows = (topic: Topic, last: Waiter | undefined, count: number, time: Time) => WaiterRow[];
 
-/** How many events one transaction reads. The event loop runs other work between two of them. */
+/** How many events one transaction reads. The event loop runs other work between two transactions. */
 const readTogether = 2000;
 
 /** Few events are in these states, and they can be found without reading the whole queue. */
@@ -179,7 +179,10 @@ export class WaitingList {
     return found;
   }
 
-  /** `read` does not sort by due time, so all its events are read. */
+  /**
+   * Returns the events of a page in the order of their due times, and one more if there is a next page.
+   * `read` does not sort by due time, so all events are read.
+   */
   async #firstDue(name: string, { limit, cursor }: PageRequest, isAsked: Matcher, read: ReadRows) {
     const after = cursor === undefined ? undefined : placeIn(cursor);
     let found: Waiter[] = [];
