@@ -3,8 +3,8 @@ import { type Features, missing } from '@holdfast/contracts';
 export const noTransaction: string = 'a script of Redis cannot run the code of a handler';
 
 /**
- * The features of the Redis engine. They depend on whether it is a cluster, and whether the option `store` is
- * given.
+ * The features of the Redis engine. They depend on whether Redis is a cluster, and whether the option `store`
+ * is given.
  */
 export function redisFeatures({ isCluster = false, hasStore = false } = {}): Features {
   return {

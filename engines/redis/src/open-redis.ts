@@ -49,8 +49,8 @@ const known: Readonly<Record<keyof RedisOptions, true>> = {
 };
 
 /**
- * The engine on Redis. Parked events, the audit log and the journal come from the option `store`; without it
- * they are missing.
+ * The engine on Redis. Parked events, the audit log and the journal come from the option `store`. Without
+ * this option, the engine has none of the three.
  */
 export interface RedisEngine extends Engine<never> {
   readonly broker: Broker<never>;
@@ -121,7 +121,8 @@ function connect({ url, onError = () => {} }: RedisOptions): Redis {
     retryStrategy: (times) => Math.min(times * reconnectMs, reconnectMaxMs),
     connectTimeout: 1_000,
   });
-  // Failed calls reject, too. Without a listener for `error`, ioredis would write to the console.
+  // By default, `onError` does nothing, because a failed call rejects with the error. But without a listener
+  // for `error`, ioredis would write to the console.
   client.on('error', onError);
   return client;
 }

@@ -5,8 +5,8 @@ import * as scripts from './scripts.ts';
 type TakeReply = [waitMs: string, ...fullInMs: string[]];
 
 /**
- * GCRA rate limits. Each key stores one number. It expires when all tokens are available again. In a cluster,
- * all keys of a request must have the same hash tag.
+ * GCRA rate limits. Each key stores one number. The key expires when all its tokens are available again. In a
+ * cluster, all keys of a request must have the same hash tag.
  */
 export function redisRateLimits(client: RedisClient, { prefix }: { readonly prefix: string }): RateLimits {
   const take = scriptOf(client, 'take', scripts.take);

@@ -108,7 +108,7 @@ export function redisBroker(client: RedisClient, settings: RedisBrokerSettings):
   const topicNames = `${prefix}topics`;
 
   /**
-   * Runs a script of a topic. The script returns null for a topic that was never declared, and this throws.
+   * Runs a script of a topic. Throws if the topic was never declared: in this case, the script returns null.
    */
   async function ask<Reply>(run: Script, topic: string, args: readonly (string | number)[]): Promise<Reply> {
     const reply: unknown = await run([topicKey(prefix, topic)], args);

@@ -20,7 +20,10 @@ import { topicKey } from './topic-keys.ts';
 
 const controlsMax = 10_000;
 
-/** Throws if `undoes` is given without an audit log: then there is no entry that can be undone. */
+/**
+ * Throws if `undoes` is given without an audit log. Without an audit log, there is no entry that can be
+ * undone.
+ */
 export function assertNothingToUndo({ undoes }: Act, audit: Audit | undefined): void {
   if (undoes !== undefined && !audit) assertUndoable(undoes, undefined);
 }

@@ -24,8 +24,8 @@ export interface SettlerSettings {
   readonly prefix: string;
   readonly keepMarksMs: number;
   /**
-   * The triage of the option `store`, which keeps parked events. Without it, they go to the dead-letter
-   * topic.
+   * The triage of the option `store`, which keeps parked events. `undefined`: parked events go to the
+   * dead-letter topic.
    */
   readonly triage: Triage | undefined;
   /** Stores an event in another topic. Resolves to false if the topic does not exist. */

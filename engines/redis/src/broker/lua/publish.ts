@@ -79,7 +79,8 @@ return duplicates`;
 
 /**
  * Declares a topic. ARGV: the wanted ordering ('' to keep the stored one). Returns the stored ordering, and 1
- * if the change is refused: stored events prevent it, or it would give up an order by key.
+ * if the change is refused: the topic has stored events, or it keeps the order of keys, which the change
+ * would give up.
  */
 export const declare: string = `${topic}
 local wanted = ARGV[1]
