@@ -62,7 +62,10 @@ interface FetchAnswer {
 const bytesMax = 16 * 1024 * 1024;
 const readCommitted = 1;
 const noSession = { id: 0, epoch: -1 };
-/** Up to this protocol version, a fetch names topics by name. Newer versions name them by id. */
+/**
+ * Up to this protocol version, a fetch request contains the names of topics. Newer versions contain the ids
+ * of topics.
+ */
 const namesUntilVersion = 12;
 
 /** Fetches records of all given partitions, each from the broker that leads the partition. */

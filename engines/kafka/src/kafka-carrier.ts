@@ -20,7 +20,9 @@ const firstSeenHeader = 'first-seen-ts';
 const pauseMs = 50;
 const layoutAgeMs = 5000;
 
-/** Keep a record with its headers below 1 MiB, the largest record that Kafka accepts by default. */
+/**
+ * These limits keep a record with its headers below 1 MiB, the largest record that Kafka accepts by default.
+ */
 const kafkaLimits: SizeLimits = {
   payloadBytesMax: 900_000,
   headersBytesMax: 16 * 1024,
@@ -85,8 +87,8 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
       retentionMs: isParked ? -1 : Math.max(retentionMs, Math.ceil(keepSettledMs ?? 0)),
       retentionMinMs: keepSettledMs ?? 0,
     };
-    // Create the retry topics now only if there is no store: with a store, retries wait in the store. For a
-    // dead-letter topic, `send` creates them with the first retry.
+    // Create the retry topics now only if there is no store: with a store, retries wait in the store. The
+    // retry topics of a dead-letter topic are created by `send`, with the first retry.
     await this.#create(this.#hasStore || isParked ? [hot] : [hot, ...this.#tierTopics(topic, tiers)]);
     const kept = (await retentionOf(this.#client, [topic])).get(topic)!;
     return { ordering, keepSettledMs: keepSettledMs === undefined ? 0 : kept === -1 ? Infinity : kept };

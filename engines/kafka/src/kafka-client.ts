@@ -167,7 +167,7 @@ export class KafkaClient {
       await this.#producer.send({ messages: records });
     } catch (error) {
       // A request of the failed producer may still arrive at Kafka. A new producer has its own sequence
-      // numbers, so they cannot collide with those of that request.
+      // numbers, which cannot collide with the numbers of that request.
       const failed = this.#producer;
       this.#producer = undefined;
       await failed.close().catch(() => {});
@@ -223,8 +223,8 @@ function clientOptions({ brokers, clientId, tls, sasl }: KafkaConnection) {
 }
 
 /**
- * If the response contains error codes, this still resolves. The codes belong to single partitions, and the
- * caller reads them.
+ * Sends a request. The promise resolves even if the response contains error codes: these codes belong to
+ * single partitions, and the caller reads them.
  */
 function send<Response>(
   api: API<unknown[], unknown>,

@@ -74,7 +74,10 @@ export async function ensureTopics(
   }
 }
 
-/** False right after a topic was created, while some servers do not know it or its leaders do not answer. */
+/**
+ * Returns true if the asked server knows the topics, and the leaders of all partitions answer. Right after a
+ * topic was created, this may take some time.
+ */
 async function areReady(client: KafkaClient, names: readonly string[]): Promise<boolean> {
   try {
     const layouts = await client.topics(names);

@@ -52,7 +52,10 @@ export async function sweepTiers(
   return limit - left;
 }
 
-/** Asks every broker, because a broker lists only the groups that it coordinates. */
+/**
+ * Returns the consumer groups of retry topics. Asks every broker, because a broker lists only the groups that
+ * it coordinates.
+ */
 async function retryGroups(client: KafkaClient): Promise<string[]> {
   const names: string[] = [];
   for (const node of await client.nodes()) {

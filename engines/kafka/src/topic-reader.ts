@@ -30,14 +30,14 @@ const pollMs = 500;
 const pauseMs = 50;
 const partitionBytesMax = 1024 * 1024;
 /**
- * If no consumer wants records (credit 0) for this many ms, this process leaves the group. Other processes
- * then get its partitions.
+ * If no consumer wants records (credit 0) for this many ms, this process leaves the group. After that, other
+ * processes get its partitions.
  */
 const idleMs = 30_000;
 
 /**
- * Reads Kafka topics as a member of a consumer group. `credit` is how many records the consumers want; it
- * delivers no more than that.
+ * Reads Kafka topics as a member of a consumer group. `credit` is how many records the consumers want; the
+ * reader delivers no more than that.
  */
 export class TopicReader implements Intake {
   readonly windows = new Map<string, PartitionWindow>();
