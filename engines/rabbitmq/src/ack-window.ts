@@ -36,7 +36,7 @@ export class AckWindow<Delivery> {
   settle(tags: readonly number[]): { readonly upTo: number | undefined; readonly single: number[] } {
     let upTo: number | undefined;
     let count = 0;
-    // Events are usually settled in the order of their delivery: then no set is needed.
+    // Events are usually settled in the order of their delivery. In this case, no set is needed.
     for (const tag of this.#open.keys()) {
       if (tags[count] !== tag) break;
       this.#open.delete(tag);

@@ -10,7 +10,7 @@ export interface RabbitmqHandle {
 
 /**
  * A channel of one consumer, with its unacknowledged deliveries. When the channel closes, the server delivers
- * them again.
+ * these messages again.
  */
 export class HeldChannel {
   readonly channel: Channel;
@@ -72,7 +72,7 @@ export class HeldChannel {
   /**
    * Resolves when the server has processed all acknowledgements sent so far. AMQP does not answer
    * acknowledgements, but a channel processes requests in order. So the answer to a `checkQueue` shows that
-   * they are processed.
+   * all acknowledgements before it are processed.
    */
   #barrier(): Promise<void> {
     this.#next ??= this.#running

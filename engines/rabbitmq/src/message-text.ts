@@ -25,8 +25,8 @@ const serverHeaders = new Set([
 ]);
 
 /**
- * The AMQP properties of a message. Our headers contain everything; the other properties repeat it for other
- * programs.
+ * The AMQP properties of a message. Our headers contain everything; the other properties repeat some of it,
+ * so that other programs can read it.
  */
 export function toProperties({ headers, dedupId }: Message, nowMs: number): Options.Publish {
   return {

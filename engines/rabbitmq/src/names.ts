@@ -40,7 +40,7 @@ export class Names {
     return level < 0 ? `${this.#prefix}.due` : `${this.#prefix}.delay.${level}`;
   }
 
-  /** Encodes the topic as one word of a routing key: `.`, `*` and `#` have a meaning there. */
+  /** Encodes the topic as one word of a routing key, where `.`, `*` and `#` have a special meaning. */
   token(topic: string): string {
     return shortened(
       topic.toWellFormed().replace(/[.*#%]/g, (character) => encodeCharacter(character)),

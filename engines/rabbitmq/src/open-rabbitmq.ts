@@ -88,7 +88,10 @@ export const rabbitmqLimits: SizeLimits = {
   keyLengthMax: 512,
 };
 
-/** All headers of a message may have 60 kB together. The rest is for our own headers about retries. */
+/**
+ * The largest value that the option `limits.headersBytesMax` may have. All headers of a message may have 60
+ * kB together, and our own headers about retries need the rest.
+ */
 const headersBytesLimit = 32 * 1024;
 
 /**
@@ -141,7 +144,7 @@ function serversOf(url: unknown, heartbeat: number): Server[] {
     const { protocol, hostname, port, username, password, pathname } = new URL(each);
     return {
       protocol: protocol.slice(0, -1),
-      // A URL has brackets around an IPv6 address. The client wants it without them.
+      // A URL has brackets around an IPv6 address. The client wants the address without brackets.
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port) || (protocol === 'amqps:' ? 5671 : 5672),
       username: decodeURIComponent(username) || 'guest',

@@ -221,8 +221,8 @@ function bytesOf(payload: Payload): Buffer {
 }
 
 /**
- * Makes ids for messages of other programs that have no id. AMQP does not name messages itself, so when such
- * a message is delivered again, it gets another id.
+ * Makes ids for messages of other programs that have no id. AMQP gives messages no ids. So when such a
+ * message is delivered again, it gets another id.
  */
 function strangerIds(): (topic: string) => string {
   const process = randomUUID();

@@ -50,8 +50,8 @@ export class Register {
   }
 
   /**
-   * The lock belongs to the connection, so it does not protect calls of this process from each other. These
-   * calls run one after the other.
+   * Runs `work` while this process has the lock. The lock belongs to the connection, so it does not protect
+   * two calls of the same process from each other. So the calls also wait for one another.
    */
   #locked<T>(work: (channel: Channel, messages: GetMessage[]) => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => this.#withLock(work));
@@ -71,8 +71,8 @@ export class Register {
   }
 
   /**
-   * Returns false if this user may not create the lock queue. The caller then reads without the lock, and may
-   * miss a name that another process is writing.
+   * Takes the lock by creating the lock queue. Returns false if this user may not create it. The caller then
+   * reads without the lock, and may miss a name that another process is writing.
    */
   async #lock(): Promise<boolean> {
     const { session, names, clock, random, timeoutMs } = this.#settings;
@@ -115,7 +115,8 @@ export class Register {
     }
     const result = await work(channel, messages);
     channel.nackAll(true);
-    // The answer shows that the messages are in the queue again, so the next process can read them.
+    // The answer of `checkQueue` shows that the messages are in the queue again, so the next process can read
+    // them.
     await channel.checkQueue(register);
     return result;
   }

@@ -54,7 +54,7 @@ export class Session {
       try {
         return await work();
       } catch {
-        // This work runs in the background, so the error is ignored. Calls to the engine report their own
+        // `work` runs in the background, so its error is ignored. Calls to the engine report their own
         // errors.
         await sleep(clock, pauseMs * (0.5 + random() / 2), this.#closing.signal).catch(() => {});
       }

@@ -19,8 +19,8 @@ export interface TopologySettings {
   readonly replicas: number | undefined;
   readonly vhost: string;
   /**
-   * True: a second engine stores the retries. Then the delay queues are created only when a message needs
-   * them.
+   * True: a second engine stores the retries. In this case, the delay queues are created only when a message
+   * needs them.
    */
   readonly hasStore: boolean;
 }
@@ -159,8 +159,8 @@ export class Topology {
   }
 
   /**
-   * Declares the shortest delay first, because the queue of a longer delay needs the exchange of the next
-   * shorter one. Two processes may do this at the same time.
+   * Creates the delay queues. The shortest delay comes first, because the queue of a longer delay needs the
+   * exchange of the next shorter one. Two processes may do this at the same time.
    */
   async #declareLadder(): Promise<void> {
     const { session } = this.#settings;
@@ -206,7 +206,7 @@ export class Topology {
     );
   }
 
-  /** If this user may not create the queue or exchange, it is enough that it exists. */
+  /** Creates a queue or exchange. If this user may not create it, it is enough that it exists. */
   async #declare(
     create: () => Promise<unknown>,
     check: () => Promise<unknown>,
