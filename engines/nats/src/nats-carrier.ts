@@ -138,8 +138,8 @@ export function natsCarrier(settings: NatsCarrierSettings): Carrier<NatsHandle> 
 
     later({ ack }, delayMs) {
       const delay = Math.ceil(Math.min(delayMs, delayMaxMs) * 1e6);
-      // If the connection is down, this fails. The server then delivers the message again after `ackWait`,
-      // and the message is returned again.
+      // If the connection is down, the message is not returned now. The server then delivers it again after
+      // `ackWait`, and it is returned again.
       void session.connection().then(
         (connection) => connection.publish(ack, `-NAK {"delay":${delay}}`),
         () => {},

@@ -2,7 +2,7 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { type Clock, Timer } from 'holdfast';
 import type { Session } from './session.ts';
 
-/** A pull request waits on the server for at most this many ms. Then the next one is sent. */
+/** A pull request waits on the server for at most this many ms. After that, the next one is sent. */
 const expiresMs = 20_000;
 /** A pull request counts as lost if the server has not reported its end this many ms after `expiresMs`. */
 const graceMs = 2_000;
