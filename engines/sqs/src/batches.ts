@@ -46,7 +46,8 @@ type Refusals<T> = Map<T, BatchResultErrorEntry>;
 
 /**
  * Sends several batches at the same time, and returns the entries that SQS refused. An entry that failed
- * without our fault is sent again, at most `triesMax` times in total. If it still fails, it is returned, too.
+ * because of an error of SQS itself is sent again, at most `triesMax` times in total. If it still fails, it
+ * is returned, too.
  */
 export async function performBatches<T>(
   batches: readonly (readonly T[])[],

@@ -119,8 +119,8 @@ export class HeldMessages {
     queueMicrotask(() => {
       const early = this.#early;
       this.#early = [];
-      // If this fails, SQS delivers the message again after its visibility timeout. Then it is returned
-      // again.
+      // If this fails, SQS delivers the message again after its visibility timeout, and the message is
+      // returned again.
       this.#change(early).catch(() => {});
     });
   }
@@ -131,7 +131,7 @@ export class HeldMessages {
 
   /**
    * Sets visibility timeouts. Returns the messages that other processes have received. Rejects if SQS failed
-   * for some messages: then their visibility timeout is unknown.
+   * for some messages: in this case, the visibility timeout of these messages is unknown.
    */
   #change(
     changes: readonly { readonly handle: SqsHandle; readonly seconds: number }[],

@@ -75,7 +75,7 @@ export class Receives<T> {
 
   /**
    * Sends no more requests. Open requests get `closeMs` to end, because SQS may be about to answer them with
-   * messages. Then they are aborted.
+   * messages. After that, they are aborted.
    */
   async close(): Promise<void> {
     this.#credit = 0;

@@ -95,7 +95,8 @@ const known: Readonly<Record<keyof SqsOptions, true>> = {
 };
 
 /**
- * The largest events that fit into a message of SQS: 983,040 bytes of payload, and 64 KiB for all headers.
+ * The largest events that fit into a message of SQS: 983,040 bytes of payload. This leaves 64 KiB for all
+ * headers, of which the headers of an event may use 16 KiB.
  */
 export const sqsLimits: SizeLimits = {
   payloadBytesMax: 1024 * 1024 - 64 * 1024,
