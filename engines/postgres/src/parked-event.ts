@@ -13,7 +13,7 @@ import type { Row } from './database.ts';
 import { envelopeColumns, envelopeOf, extrasOf, jsonOf, textOf } from './envelope-columns.ts';
 import { payloadColumns, payloadOf } from './payload-columns.ts';
 import { columnOf } from './publish.ts';
-import { parkAgain } from './schema/version-2/park-again.ts';
+import { parkAgain } from './schema/park-again.ts';
 
 /** The columns of a parked event, in the order in which `parkedOf` reads them. */
 export const parkedColumns = `${envelopeColumns}, topic, status, parked_at, parkings, removed_at, operation, reason, message, stop,

@@ -44,7 +44,7 @@ CREATE TABLE parked_count (
   status text NOT NULL,
   topic text COLLATE "C" NOT NULL,
   fingerprint text COLLATE "C" NOT NULL,
-  -- below 0 for a time, if a later change was added first
+  -- The count is below 0 for a time, if a later change was added first.
   count bigint NOT NULL,
   PRIMARY KEY (status, topic, fingerprint)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
@@ -78,9 +78,8 @@ CREATE TRIGGER parked_update AFTER UPDATE ON parked REFERENCING OLD TABLE AS gon
   FOR EACH STATEMENT EXECUTE FUNCTION count_parked_update();
 CREATE TRIGGER parked_delete AFTER DELETE ON parked REFERENCING OLD TABLE AS gone
   FOR EACH STATEMENT EXECUTE FUNCTION count_parked_delete();
-INSERT INTO parked_count SELECT status, topic, fingerprint, count(*) FROM parked GROUP BY status, topic, fingerprint;
 
--- Adds at most so many changes to the counts; returns how many. Only one transaction does this at a time.
+-- Adds changes to the counts, and returns how many. Only one transaction does this at a time.
 CREATE FUNCTION fold_parked_counts(most int) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
@@ -100,7 +99,7 @@ BEGIN
   RETURN folded;
 END $$;
 
--- How many events there are. An array that is null matches all.
+-- Returns how many parked events there are. An array that is null matches all.
 CREATE FUNCTION count_parked(statuses text[], topics text[], fingerprints text[]) RETURNS bigint
 LANGUAGE plpgsql STABLE ${fewRows} AS $$
 #variable_conflict use_column
@@ -108,7 +107,7 @@ BEGIN
   RETURN (SELECT coalesce(sum(count), 0) FROM ${countedRows});
 END $$;
 
--- Groups of parked events, the largest first, after the group with after_count and after_fingerprint.
+-- Returns groups of parked events, the largest first, after the group with after_count and after_fingerprint.
 CREATE FUNCTION parked_groups(statuses text[], topics text[], fingerprints text[], after_count bigint, after_fingerprint text, most int)
 RETURNS TABLE (fingerprint text, reason text, message text, count bigint, first_at bigint, last_at bigint, all_topics text[])
 LANGUAGE plpgsql STABLE ${fewRows} AS $$

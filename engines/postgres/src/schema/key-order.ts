@@ -3,10 +3,11 @@
  * `ready`.
  */
 export const keyOrder = `
+-- Returns the queue of the table ready that an event belongs to.
 CREATE FUNCTION queue_of(suspect boolean, attempts int) RETURNS smallint LANGUAGE sql IMMUTABLE AS
   $$ SELECT (CASE WHEN suspect THEN 2 WHEN attempts > 0 THEN 1 ELSE 0 END)::smallint $$;
 
--- Puts the heads of these keys into the ready queue; returns the keys that have no events.
+-- Puts the heads of these keys into the ready queue. Returns the keys that have no events.
 CREATE FUNCTION enqueue_heads(t int, names text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   bare text[];
@@ -24,8 +25,8 @@ BEGIN
   RETURN bare;
 END $$;
 
--- For keys that have no event in the ready queue, leased or blocking. A key without events is deleted, unless a publisher has locked
--- it: then it stays idle.
+-- Puts the next heads into the ready queue, for keys that have no event that is ready, leased or blocking. A key without events is deleted.
+-- If a publisher has locked it, it stays and is idle.
 CREATE FUNCTION advance_keys(t int, names text[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -50,7 +51,7 @@ BEGIN
       SELECT ctid AS place FROM active_key WHERE topic = t AND order_key = u.name LIMIT 1) AS l));
 END $$;
 
--- Locks the keys that events are published to; returns those that are new.
+-- Locks the keys of events that are published. Returns the keys that are new.
 CREATE FUNCTION lock_keys(t int, names text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   sorted text[] := ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(names) AS u(n) WHERE n IS NOT NULL ORDER BY 1);

@@ -1,5 +1,5 @@
 /**
- * A function that returns a header of an event. PostgreSQL refuses to read some escapes in JSON, so U+E000
+ * The function that returns a header of an event. PostgreSQL refuses to read some escapes in JSON, so U+E000
  * and U+E001 replace them, as in `header-text.ts`.
  */
 export const headers = `

@@ -1,9 +1,10 @@
-import { asyncCommit } from '../function-settings.ts';
+import { asyncCommit } from './function-settings.ts';
 
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_bitmapscan = off SET enable_mergejoin = off`;
 
-export const claiming = `
--- Gives back everything that a worker has, with a death for each if it died. Returns how many.
+/** Functions that lease assemblies to workers, and take them over from workers that died. */
+export const journalClaiming = `
+-- Gives back all assemblies of a worker. death is 1 if the worker died, and is added to the deaths of each. Returns how many there were.
 CREATE FUNCTION give_back_assemblies(from_worker int, death int, now bigint) RETURNS int LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   moved int;
@@ -25,7 +26,7 @@ BEGIN
   RETURN moved;
 END $$;
 
--- A worker that is recording at this moment is alive after all: it is left alone.
+-- Takes over from dead workers. A worker that is recording at this moment is alive after all, and is left alone.
 CREATE FUNCTION recover_assemblies(except_worker int, now bigint) RETURNS void LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   dead int;
@@ -37,6 +38,7 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Renews the lease of a worker. was_alive is true if the lease had not ended.
 CREATE FUNCTION renew_worker(given text, lease_ms double precision, now bigint, OUT worker int, OUT was_alive boolean)
 LANGUAGE plpgsql ${settings} AS $$
 #variable_conflict use_column
@@ -46,8 +48,8 @@ BEGIN
     ON CONFLICT (name) DO UPDATE SET ends_at = excluded.ends_at RETURNING w.worker INTO worker;
 END $$;
 
--- What else is leased or has passed the rate counts against the limits of a queue. Returns null if the assembly may pass, or when it
--- may be asked for again; 0: when another one of its key was given back. The queue is locked.
+-- Returns null if the limits of the queue let the assembly pass, and otherwise the time at which it may be asked for again. Returns 0 if it
+-- must wait until another assembly of its key is given back. Call it with the queue locked.
 CREATE FUNCTION held_back_until(q assembly_queue, of_seq bigint, of_key text, now bigint) RETURNS bigint LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   names text[];
@@ -68,6 +70,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- Returns the rate limits of a queue that hold for an assembly of this key.
 CREATE FUNCTION rates_of_queue(q assembly_queue, of_key text) RETURNS TABLE (name text, rate double precision, burst double precision)
 LANGUAGE sql STABLE AS $$
   SELECT g.name, (g.rate ->> 'count')::double precision / (g.rate ->> 'perMs')::double precision, (g.rate ->> 'count')::double precision
@@ -76,12 +79,13 @@ LANGUAGE sql STABLE AS $$
   WHERE g.rate IS NOT NULL AND g.name IS NOT NULL
 $$;
 
+-- Returns how many more assemblies of a queue may be leased.
 CREATE FUNCTION room_of_queue(q assembly_queue) RETURNS double precision LANGUAGE sql STABLE AS $$
   SELECT coalesce((q.limits ->> 'concurrency')::double precision - (SELECT count(*) FROM assembly_lease l
     WHERE l.queue = q.queue AND l.queue > 0), 'Infinity')
 $$;
 
--- Due assemblies of these programs in a line, the longest due first. Those that another claim is taking are left out.
+-- Returns due assemblies of these programs in a line, the longest due first. Those that another claim is taking are left out.
 CREATE FUNCTION due_assemblies(programs int[], of_line int, now bigint, min_deaths int, max_deaths int, most int) RETURNS SETOF assembly_due
 LANGUAGE sql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
   SELECT d.* FROM unnest(programs) AS u(p), LATERAL (
@@ -90,7 +94,7 @@ LANGUAGE sql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bi
   ORDER BY d.due_at, d.seq LIMIT most
 $$;
 
--- A claim or a start whose answer was lost may have leased assemblies of which the worker knows nothing: it gives back these tokens.
+-- Gives back the assemblies with these tokens. A claim or a start whose answer was lost may have leased them, and the worker does not know.
 CREATE FUNCTION return_lost_assemblies(from_worker int, lost bigint[], now bigint) RETURNS void LANGUAGE sql ${settings} AS $$
   WITH gone AS (
     DELETE FROM assembly_lease l WHERE l.worker = from_worker AND l.token = ANY (lost) RETURNING l.seq, l.deaths, l.queue, l.key
@@ -99,6 +103,7 @@ CREATE FUNCTION return_lost_assemblies(from_worker int, lost bigint[], now bigin
     ON CONFLICT (seq) DO UPDATE SET due_at = excluded.due_at, deaths = excluded.deaths
 $$;
 
+-- Leases due assemblies to a worker.
 CREATE FUNCTION claim_assemblies(worker_name text, lease_ms double precision, new_token bigint, lost bigint[], most int, names text[],
   versions bigint[], suspect_deaths int, wants_suspect boolean)
 RETURNS TABLE (now bigint, worker int, suspects int, next_due_in bigint, claimed bigint[])
@@ -186,6 +191,7 @@ BEGIN
   RETURN NEXT;
 END $$;
 
+-- Renews the lease of a worker, and returns the revisions of its assemblies. alive in the first row says whether the lease had not ended.
 CREATE FUNCTION heartbeat_of_worker(worker_name text, lease_ms double precision) RETURNS TABLE (alive boolean, id text, revision int)
 LANGUAGE plpgsql ${settings} AS $$
 #variable_conflict use_column
@@ -199,6 +205,7 @@ BEGIN
     SELECT a.id, a.revision FROM assembly a WHERE a.seq = l.seq LIMIT 1) AS a WHERE l.worker = me.worker;
 END $$;
 
+-- Gives back all assemblies of a worker that leaves.
 CREATE FUNCTION release_worker(worker_name text) RETURNS int LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   leaving int;

@@ -1,4 +1,4 @@
-import { indexLookupsOnly } from '../function-settings.ts';
+import { indexLookupsOnly } from './function-settings.ts';
 
 const publicationTypes = `topic_name text, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
   keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],

@@ -1,6 +1,6 @@
 /**
- * For an event that already has a row: parks it again if its replay failed, or if it was resolved. The
- * previous parking is kept in `earlier`.
+ * Parks an event again that already has a row, if its replay failed or if it was resolved. The previous
+ * parking is kept in `earlier`.
  */
 export const parkAgain = `ON CONFLICT (id) DO UPDATE SET status = 'parked', parked_at = excluded.parked_at,
   parkings = parked.parkings + 1, version = parked.version + 1, removed_at = excluded.removed_at, operation = NULL,

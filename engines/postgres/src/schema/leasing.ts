@@ -1,4 +1,4 @@
-import { asyncCommit, indexLookupsOnly } from '../function-settings.ts';
+import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 
 /**
  * True if the event is in quarantine. Events of one key may have different tenants, so each event is checked.
@@ -6,8 +6,9 @@ import { asyncCommit, indexLookupsOnly } from '../function-settings.ts';
 const orHeld = `OR has_quarantine AND EXISTS (SELECT FROM control c
           WHERE c.topic = t.name AND c.kind = 'quarantine' AND (c.tenant = event.tenant OR c.key = event.key))`;
 
+/** Functions that lease events, and end leases whose time is over. */
 export const leasing = `
--- Events whose lease has expired become suspects.
+-- Ends leases whose time is over. Their events become suspects.
 CREATE FUNCTION expire_leases(t int, now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -33,44 +34,13 @@ BEGIN
   IF names IS NOT NULL THEN PERFORM advance_keys(t, keys_without_lease(t, names, tokens)); END IF;
 END $$;
 
--- The keys that have no leased event any more. A head and its followers share a lease group.
+-- Returns the keys that have no leased event any more. A head and its followers share a lease group.
 CREATE FUNCTION keys_without_lease(t int, names text[], tokens bigint[]) RETURNS text[] LANGUAGE sql STABLE AS $$
   SELECT ARRAY(
     SELECT n FROM unnest(names) AS u(n) WHERE n NOT IN (
       SELECT e.order_key FROM lease_group h, unnest(h.seqs) AS s(seq), LATERAL (SELECT order_key FROM event WHERE event.seq = s.seq LIMIT 1) AS e
       WHERE h.token = ANY (tokens) AND h.has_followers AND e.order_key IS NOT NULL))
 $$;
-
--- Deletes controls whose time is over.
-CREATE FUNCTION end_controls(now bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-  names text[];
-BEGIN
-  WITH ended AS (DELETE FROM control WHERE until <= now RETURNING topic, kind)
-  SELECT array_agg(topic) INTO names FROM ended;
-  IF names IS NULL THEN RETURN; END IF;
-  UPDATE control_sheet SET version = version + 1;
-  UPDATE topic SET releasing = true WHERE name = ANY (names);
-END $$;
-
--- Puts events back that no quarantine holds any more, at most 5,000; true when none is left.
-CREATE FUNCTION release_held(t topic) RETURNS boolean LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-  moved int;
-BEGIN
-  WITH free AS (
-    SELECT r.ctid FROM ready r WHERE r.topic = t.topic AND r.queue >= 10 AND NOT EXISTS (
-      SELECT FROM event e, control c WHERE e.seq = r.seq AND c.topic = t.name AND c.kind = 'quarantine'
-        AND (c.tenant = e.tenant OR c.key = e.key))
-    LIMIT 5000 FOR UPDATE SKIP LOCKED
-  ), back AS (
-    UPDATE ready SET queue = queue - 10 WHERE ctid = ANY (ARRAY(SELECT ctid FROM free)) RETURNING 1
-  ) SELECT count(*) INTO moved FROM back;
-  IF moved > 0 THEN RETURN false; END IF;
-  UPDATE topic SET releasing = false WHERE topic = t.topic;
-  RETURN true;
-END $$;
 
 -- Takes the oldest due events of one queue. Events under quarantine are moved to another queue, so that they are read only once.
 CREATE FUNCTION claim(t topic, from_queue int, max_events int, scan_start bigint, now bigint, has_quarantine boolean) RETURNS bigint[]
@@ -106,9 +76,10 @@ BEGIN
   RETURN kept;
 END $$;
 
--- Heads with their followers, in order: at most run_max of a key, and max_events in all. The first follower that cannot run ends the run
--- of its key: a later one must not overtake it.
-CREATE FUNCTION with_followers(t topic, heads bigint[], run_max int, max_events int, now bigint, has_quarantine boolean) RETURNS bigint[]
+-- Returns heads with their followers, in order: at most run_max events of a key, and max_events in all. The first follower that cannot
+-- run ends the run of its key, because a later one must not overtake it.
+CREATE FUNCTION with_followers(t topic, heads bigint[], run_max int, max_events int, now bigint, has_quarantine boolean,
+  pauses_retries boolean) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
   batch bigint[];
@@ -118,7 +89,7 @@ BEGIN
   FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
   CROSS JOIN LATERAL (SELECT order_key FROM event WHERE event.seq = h.seq LIMIT 1) AS e
   LEFT JOIN LATERAL (
-    SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now ${orHeld}) AS stops FROM event
+    SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now OR pauses_retries AND attempts > 0 ${orHeld}) AS stops FROM event
     WHERE topic = t.topic AND order_key BETWEEN e.order_key AND e.order_key AND seq >= h.seq ORDER BY order_key, seq LIMIT run_max
   ) AS r ON true;
   IF is_broken THEN
@@ -127,7 +98,7 @@ BEGIN
       FROM unnest(heads) WITH ORDINALITY AS h(seq, place)
       CROSS JOIN LATERAL (SELECT order_key FROM event WHERE event.seq = h.seq LIMIT 1) AS e
       LEFT JOIN LATERAL (
-        SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now ${orHeld}) AS stops FROM event
+        SELECT seq, seq <> h.seq AND (suspect OR blocking OR due_at > now OR pauses_retries AND attempts > 0 ${orHeld}) AS stops FROM event
         WHERE topic = t.topic AND order_key BETWEEN e.order_key AND e.order_key AND seq >= h.seq ORDER BY order_key, seq LIMIT run_max
       ) AS r ON true
     ) AS run WHERE has_stopped IS NOT TRUE;
@@ -135,7 +106,7 @@ BEGIN
   RETURN batch[1:max_events];
 END $$;
 
--- The number of events that fit into bytes_max, at least 1. PostgreSQL knows the size of a value without reading it.
+-- Returns how many events fit into bytes_max, at least 1. PostgreSQL knows the size of a value without reading it.
 CREATE FUNCTION fitting(chosen bigint[], bytes_max bigint) RETURNS int LANGUAGE sql STABLE AS $$
   SELECT greatest(1, count(*) FILTER (WHERE bytes <= bytes_max))::int FROM (
     SELECT sum(e.size) OVER (ORDER BY c.place) AS bytes
@@ -144,9 +115,10 @@ CREATE FUNCTION fitting(chosen bigint[], bytes_max bigint) RETURNS int LANGUAGE 
       FROM event WHERE event.seq = c.seq LIMIT 1) AS e) AS sums
 $$;
 
--- The first row has counts and times as JSON (in extras); then the deliveries, oldest due first. scan_start: the due time at which to
--- begin to read the ready queue, 0 for its front. Claimed events leave dead entries at the front of the index until vacuum removes them;
--- a consumer that leases without a pause need not walk over them each time. If the lease is not full, the rest is taken from the front.
+-- The first row has counts and times as JSON (in extras). The other rows are the deliveries, oldest due first. scan_start is the due time
+-- at which the reading of the ready queue begins, or 0 for its front. Claimed events leave dead entries at the front of the index until
+-- vacuum removes them. A consumer that leases without a pause need not walk over them each time. If the lease is not full, the rest is
+-- taken from the front.
 CREATE FUNCTION lease(topic_name text, who text, max_events int, lease_ms double precision, run_max int, share double precision, alone boolean,
   scan_start bigint, bytes_max bigint)
 RETURNS TABLE (token bigint, seq bigint, id text, body text, bytes bytea, bytes_are_text boolean, type text, key text, tenant text,
@@ -157,6 +129,7 @@ DECLARE
   t topic := topic_of(topic_name);
   now bigint := now_ms();
   is_paused boolean;
+  pauses_retries boolean;
   has_quarantine boolean;
   suspects int;
   next_due bigint;
@@ -191,15 +164,15 @@ BEGIN
     PERFORM advance_keys(t.topic, idle_keys);
   END IF;
   IF t.releasing THEN PERFORM release_held(t); END IF;
-  SELECT coalesce(bool_or(kind = 'pause'), false), coalesce(bool_or(kind = 'quarantine'), false)
-    INTO is_paused, has_quarantine FROM control WHERE control.topic = t.name;
+  SELECT coalesce(bool_or(kind = 'pause'), false), coalesce(bool_or(kind = 'pause_retries'), false), coalesce(bool_or(kind = 'quarantine'), false)
+    INTO is_paused, pauses_retries, has_quarantine FROM control WHERE control.topic = t.name;
 
-  IF max_events > 0 AND NOT is_paused THEN
+  IF max_events > 0 AND NOT is_paused AND NOT (alone AND pauses_retries) THEN
     IF alone THEN
       chosen := claim(t, 2, 1, 0, now, has_quarantine);
     ELSE
-      retries_due := (SELECT count(*) FROM (
-        SELECT FROM ready WHERE topic = t.topic AND queue = 1 AND due_at <= now LIMIT max_events) AS r);
+      retries_due := CASE WHEN pauses_retries THEN 0 ELSE (SELECT count(*) FROM (
+        SELECT FROM ready WHERE topic = t.topic AND queue = 1 AND due_at <= now LIMIT max_events) AS r) END;
       IF retries_due > 0 THEN
         firsts_due := (SELECT count(*) FROM (
           SELECT FROM ready WHERE topic = t.topic AND queue = 0 AND due_at <= now LIMIT max_events) AS f);
@@ -221,7 +194,7 @@ BEGIN
       END IF;
       IF takes_followers AND cardinality(chosen) > 0 THEN
         heads := chosen;
-        chosen := with_followers(t, heads, run_max, greatest(of_retries, max_events - firsts_due), now, has_quarantine);
+        chosen := with_followers(t, heads, run_max, greatest(of_retries, max_events - firsts_due), now, has_quarantine, pauses_retries);
       END IF;
       IF NOT takes_followers AND cardinality(chosen) < max_events AND scan_start > 0 THEN
         chosen := chosen || claim(t, 0, max_events - cardinality(chosen), scan_start, now, has_quarantine);
@@ -241,7 +214,7 @@ BEGIN
         END IF;
         EXIT WHEN cardinality(more) = 0;
         heads := coalesce(heads, '{}') || more;
-        batch := with_followers(t, more, run_max, max_events - cardinality(chosen), now, has_quarantine);
+        batch := with_followers(t, more, run_max, max_events - cardinality(chosen), now, has_quarantine, pauses_retries);
         chosen := chosen || batch;
         mean := greatest(1, cardinality(batch)::float / cardinality(more));
       END LOOP;
@@ -264,11 +237,12 @@ BEGIN
     group_size := greatest(1, cardinality(chosen));
   END IF;
 
-  suspects := (SELECT count(*) FROM (SELECT FROM ready WHERE topic = t.topic AND queue = 2 LIMIT 1) AS s);
+  suspects := CASE WHEN pauses_retries THEN 0 ELSE
+    (SELECT count(*) FROM (SELECT FROM ready WHERE topic = t.topic AND queue = 2 LIMIT 1) AS s) END;
   IF cardinality(chosen) < max_events AND NOT is_paused THEN
     next_due := least(
       (SELECT due_at FROM ready WHERE topic = t.topic AND queue = 0 ORDER BY due_at LIMIT 1),
-      (SELECT due_at FROM ready WHERE topic = t.topic AND queue = 1 ORDER BY due_at LIMIT 1));
+      (SELECT due_at FROM ready WHERE topic = t.topic AND queue = 1 AND NOT pauses_retries ORDER BY due_at LIMIT 1));
   END IF;
   -- A lease that is not full means that this consumer will soon sleep; a full one, that no consumer needs a notification.
   SELECT asleep INTO was_asleep FROM bell WHERE topic = t.topic;

@@ -1,4 +1,4 @@
-import { indexLookupsOnly } from '../function-settings.ts';
+import { indexLookupsOnly } from './function-settings.ts';
 
 /** SQL that inserts the arguments of `publish` and `put_events` as events. */
 const insertEvents = `INSERT INTO event (topic, id, first_seen_at, due_at, expires_at, body, bytes, bytes_are_text, type, key, tenant,
@@ -14,7 +14,9 @@ const foundByReplays = `FROM unnest(ids, replays) AS given(id, replay),
         LATERAL (SELECT b.seq, b.replay FROM event b WHERE b.topic = t.topic AND b.id = given.id LIMIT 1) AS old
         WHERE given.replay IS NOT NULL AND old.replay IS DISTINCT FROM given.replay`;
 
+/** Functions that publish events. */
 export const publishing = `
+-- Returns the row of a topic. Fails if the topic was never declared.
 CREATE FUNCTION topic_of(wanted text) RETURNS topic LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
   t topic;
@@ -24,7 +26,8 @@ BEGIN
   RETURN t;
 END $$;
 
--- An id is hardly ever stored already, and looking for it first costs as much as storing it.
+-- Stores new events, or returns false if an id is stored already. That hardly ever happens, and looking for the ids first costs as much as
+-- storing the events.
 CREATE FUNCTION put_events(t topic, now bigint, ids text[], bodies text[], all_bytes bytea[], byte_texts boolean[], types text[],
   keys text[], tenants text[], all_extras text[], origins text[], seen bigint[], replays text[], delays double precision[],
   dues double precision[], patiences double precision[]) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -5,8 +5,9 @@
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
   SET enable_mergejoin = off`;
 
-export const recording = `
--- The number of a worker whose lease has not ended; it is extended if it has. The worker is not removed before this transaction ends.
+/** Functions that record the starts and the progress of assemblies. */
+export const journalRecording = `
+-- Returns the number of a worker. If its lease has ended, the lease is extended. The worker is not removed before this transaction ends.
 CREATE FUNCTION live_worker(given text, lease_ms double precision, now bigint) RETURNS int LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   found int;
@@ -23,14 +24,14 @@ BEGIN
   RETURN found;
 END $$;
 
--- One of this key was given back: the next of them can be leased. Call it with the queue locked.
+-- Lets the next assembly of this key be leased, because one was given back. Call it with the queue locked.
 CREATE FUNCTION unblock_assembly(q int, k text) RETURNS void LANGUAGE sql AS $$
   UPDATE assembly_due SET line = q WHERE seq = (
     SELECT seq FROM assembly_due WHERE line = -q AND key = k ORDER BY due_at LIMIT 1)
 $$;
 
--- Makes an assembly due that may have no lease. Call it with the assembly locked. A claim may be taking it at this moment: the
--- update waits for that, and finds no row; then the lease is there.
+-- Makes an assembly due, if it has no lease. Call it with the assembly locked. If a claim is taking the assembly at this moment, the update
+-- waits for the claim and finds no row. Then the lease is there.
 CREATE FUNCTION make_assembly_due(a assembly, due bigint) RETURNS void LANGUAGE plpgsql ${settings} AS $$
 BEGIN
   UPDATE assembly_due d SET due_at = least(d.due_at, due), line = a.queue WHERE d.seq = a.seq;
@@ -39,6 +40,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM assembly_lease l WHERE l.seq = a.seq) ON CONFLICT (seq) DO NOTHING;
 END $$;
 
+-- Stores a signal for an assembly, and makes the assembly due.
 CREATE FUNCTION signal_assembly(target text, signal_id text, signal_name text, body text, bytes bytea, now bigint) RETURNS text
 LANGUAGE plpgsql ${settings} AS $$
 DECLARE
@@ -55,9 +57,9 @@ BEGIN
   RETURN 'accepted';
 END $$;
 
--- Starts and progress of many assemblies in one write. start_entries: 0, or the number of the progress entry that a start belongs to.
--- nexts: 0 keep the lease, 1 suspend, 2 return, 3 done, 4 stopped, 5 park. started: 0 accepted, 1 repeated, 2 mismatch. revisions: -1
--- for a lost lease.
+-- Records starts and progress of many assemblies in one write. start_entries has 0, or the number of the progress entry to which a start
+-- belongs. nexts has 0 to keep the lease, 1 to suspend, 2 to return, 3 for done, 4 for stopped and 5 to park. started has 0 for accepted,
+-- 1 for repeated and 2 for a mismatch. revisions has -1 for a lost lease.
 CREATE FUNCTION record_assemblies(
   start_entries int[], ids text[], programs int[], inputs text[], input_bytes bytea[], queues int[], keys text[], tenants text[],
   settings text[], patiences double precision[], delays double precision[], keeps double precision[], leased boolean[],
@@ -172,7 +174,7 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- Ends the leases of these places. The assemblies and their queues are locked. True: something is due.
+-- Ends the leases of these places. Call it with the assemblies and their queues locked. Returns true if something is due.
 CREATE FUNCTION leave_assemblies(places int[], seqs bigint[], nexts smallint[], dues double precision[], known_revisions int[],
   results text[], result_bytes bytea[], notes text[], now bigint) RETURNS boolean LANGUAGE plpgsql ${settings} AS $$
 DECLARE

@@ -1,9 +1,19 @@
-/**
- * Like version 1, but `counts` also returns the time of counting, and waiting events can be listed and
- * counted.
- */
+import { indexLookupsOnly } from './function-settings.ts';
+
+/** Functions that count and list the waiting events of a topic. */
 export const inspection = `
-DROP FUNCTION counts;
+-- Expires leases whose time is over, for functions that only read.
+CREATE FUNCTION brought_up_to_date(topic_name text) RETURNS topic LANGUAGE plpgsql ${indexLookupsOnly} AS $$
+DECLARE
+  t topic := topic_of(topic_name);
+BEGIN
+  WHILE EXISTS (SELECT FROM lease_group WHERE topic = t.topic AND ends_at <= now_ms() FOR UPDATE SKIP LOCKED) LOOP
+    PERFORM expire_leases(t.topic, now_ms());
+  END LOOP;
+  RETURN t;
+END $$;
+
+-- Counts the events of a topic by state. as_of is the time of counting.
 CREATE FUNCTION counts(topic_name text, OUT ready bigint, OUT delayed bigint, OUT behind bigint, OUT held bigint, OUT leased bigint,
   OUT suspect bigint, OUT blocking bigint, OUT oldest_ready_ms bigint, OUT next_due_in_ms bigint, OUT as_of bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -34,7 +44,7 @@ BEGIN
   as_of := now;
 END $$;
 
--- Counts events by the ms until they are due, without leased and blocking ones. Bounds are ascending.
+-- Counts events by the ms until they are due, without leased and blocking ones. The bounds are ascending.
 CREATE FUNCTION due(topic_name text, bounds double precision[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -55,8 +65,8 @@ BEGIN
   RETURN result;
 END $$;
 
--- Events in these states, of this key and this tenant; null matches all. In the order of publication, or of due time; after that place.
-DROP FUNCTION waiting;
+-- Returns events in these states, of this key and this tenant. Null matches all. The events come in the order of publication, or of due
+-- time, and begin after the given place.
 CREATE FUNCTION waiting(topic_name text, states text[], of_key text, of_tenant text, by_due boolean, after_due bigint, after_seq bigint, most int)
 RETURNS TABLE (seq bigint, id text, type text, key text, tenant text, first_seen_at bigint, attempts int, snoozes int, deaths int,
   next_delay_ms double precision, last_error text, story text, state text, due_at bigint, owner text)

@@ -1,5 +1,13 @@
+/** The reports of running processes. */
 export const presence = `
--- Stores a report, removes those that are too old, and the oldest if there are too many.
+-- Reports are worth nothing after a crash of the server, and are not written to its log.
+CREATE UNLOGGED TABLE process (
+  id text COLLATE "C" PRIMARY KEY,
+  heard_at bigint NOT NULL,
+  report text NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+
+-- Stores a report, and removes reports that are too old. If there are too many, the oldest are removed, too.
 CREATE FUNCTION report_process(process_id text, new_report text, forgotten_ms bigint, most int) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE

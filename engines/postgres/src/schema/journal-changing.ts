@@ -1,10 +1,8 @@
 const settings = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off`;
 
-/**
- * Changes to assemblies from outside, such as signals. Each locks the assembly and increases its revision.
- */
-export const changing = `
--- Assemblies are locked in the order of their ids, so that two batches never wait for each other.
+/** Functions that change assemblies from outside, such as signals. Each locks the assembly and increases its revision. */
+export const journalChanging = `
+-- Assemblies are locked in the order of their numbers, so that two batches never wait for each other.
 CREATE FUNCTION signal_assemblies(targets text[], ids text[], names text[], payloads text[], bytes bytea[]) RETURNS text[]
 LANGUAGE plpgsql ${settings} AS $$
 DECLARE
@@ -15,11 +13,13 @@ BEGIN
     FROM unnest(targets, ids, names, payloads, bytes) AS g(target, id, name, body, bytes));
 END $$;
 
+-- Opens an assembly again that is parked or has ended.
 CREATE FUNCTION reopen_assembly(a assembly) RETURNS void LANGUAGE sql ${settings} AS $$
   DELETE FROM assembly_parked WHERE seq = a.seq;
   UPDATE assembly SET state = 0, parked = NULL, ended_at = NULL, removed_at = NULL WHERE seq = a.seq;
 $$;
 
+-- Asks assemblies to stop.
 CREATE FUNCTION stop_assemblies(ids text[], notes text[]) RETURNS text[] LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   now bigint := now_ms();
@@ -47,6 +47,7 @@ BEGIN
   RETURN results;
 END $$;
 
+-- Sets when the patience of an assembly ends. Returns false if the assembly has ended or is unknown.
 CREATE FUNCTION set_assembly_patience(of_id text, patience_ms double precision) RETURNS boolean LANGUAGE plpgsql ${settings} AS $$
 DECLARE
   now bigint := now_ms();

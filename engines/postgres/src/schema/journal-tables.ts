@@ -1,8 +1,8 @@
 /**
  * The tables of the journal: assemblies (durable workflows), their steps, signals, leases and due times. A
- * payload is a text, or bytes in a column `…_bytes`, whose first byte `journal-payload.ts` explains.
+ * payload is a text, or bytes in a column `…_bytes`. `journal-payload.ts` explains the first of these bytes.
  */
-export const tables = `
+export const journalTables = `
 CREATE TABLE assembly_program (
   program int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL,
@@ -10,17 +10,17 @@ CREATE TABLE assembly_program (
   UNIQUE (name, version)
 );
 
--- Written twice in a life: at the start and at the end. No index has a column that the end changes, so that the second write
--- needs no index entry (HOT).
+-- A row is written at the start and at the end of an assembly. No index has a column that the end changes, so that the second write needs
+-- no index entry (HOT).
 CREATE SEQUENCE assembly_seq;
 CREATE TABLE assembly (
   seq bigint PRIMARY KEY DEFAULT nextval('assembly_seq'),
   id text COLLATE "C" NOT NULL UNIQUE,
   program int NOT NULL,
-  -- 0 open, 1 parked, 2 done, 3 stopped; an open or parked one with a lease is running
+  -- The state is 0 for open, 1 for parked, 2 for done and 3 for stopped. An open or parked assembly with a lease is running.
   state smallint NOT NULL DEFAULT 0,
   is_committed boolean NOT NULL DEFAULT false,
-  -- 0: none
+  -- The number of the queue is 0 if there is none.
   queue int NOT NULL,
   revision int NOT NULL DEFAULT 0,
   accepted_at bigint NOT NULL,
@@ -35,13 +35,13 @@ CREATE TABLE assembly (
   result text,
   result_bytes bytea,
   settings text,
-  -- JSON
+  -- stop, parked and acts are JSON.
   stop text,
   parked text,
   acts text
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Parked assemblies are few, and found here.
+-- The parked assemblies are few, and are found here.
 CREATE TABLE assembly_parked (seq bigint PRIMARY KEY);
 
 CREATE TABLE assembly_step (
@@ -55,7 +55,7 @@ CREATE TABLE assembly_step (
   path text COLLATE "C" NOT NULL,
   result text,
   result_bytes bytea,
-  -- JSON of error, because, story and signal, which few steps have
+  -- JSON of error, because, story and signal, which few steps have.
   rest text,
   PRIMARY KEY (seq, path)
 ) WITH (autovacuum_vacuum_cost_delay = 0);
@@ -72,10 +72,10 @@ CREATE TABLE assembly_signal (
   UNIQUE (seq, id)
 );
 
--- Assemblies that wait for a worker or for their time. Those that wait only for something from outside have no row.
+-- The assemblies that wait for a worker or for their time. Those that wait only for something from outside have no row.
 CREATE TABLE assembly_due (
   program int NOT NULL,
-  -- 0, the number of a queue, or minus that number: blocked by others of its key
+  -- The line is 0 or the number of a queue. It is minus that number if other assemblies of the same key block this one.
   line int NOT NULL,
   due_at bigint NOT NULL,
   seq bigint NOT NULL UNIQUE,
@@ -109,6 +109,6 @@ CREATE TABLE assembly_queue (
   limits json NOT NULL
 );
 
--- Assemblies that have passed the rate of their queue.
+-- The assemblies that have passed the rate of their queue.
 CREATE TABLE assembly_charged (seq bigint PRIMARY KEY);
 `;

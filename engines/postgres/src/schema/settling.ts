@@ -1,12 +1,89 @@
-import { indexLookupsOnly } from '../function-settings.ts';
+import { asyncCommit, indexLookupsOnly } from './function-settings.ts';
 import { parkAgain } from './park-again.ts';
 
 /**
- * Like version 1, but with operations other than replays, and the name of the consumer that parked an event.
+ * Functions that settle events of one topic. Leases are three arrays: tokens of groups, sizes of groups, and
+ * numbers of all events. Results have the order of the third array.
  */
 export const settling = `
--- The replays of these events succeeded. If the outcome comes before the release is recorded, it counts as both.
-CREATE OR REPLACE FUNCTION resolve(ids text[], operations text[]) RETURNS text[]
+-- Fences the leases: returns which of them are valid. The events are removed from their lease groups, unless keeps is true. If is_locked is
+-- true, this transaction has locked the groups before, so they are still valid, whatever the time.
+CREATE FUNCTION fence(t int, tokens bigint[], counts int[], given_seqs bigint[], keeps boolean, is_locked boolean) RETURNS boolean[]
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
+#variable_conflict use_variable
+DECLARE
+  now bigint;
+  at int := 1;
+  given bigint[];
+  good bigint[];
+  mine bigint[];
+  rest bigint[];
+  h record;
+  flags boolean[] := '{}';
+BEGIN
+  PERFORM 1 FROM lease_group WHERE lease_group.token = ANY (tokens) ORDER BY lease_group.token, lease_group.part FOR UPDATE;
+  now := now_ms();
+  FOR i IN 1..cardinality(tokens) LOOP
+    given := given_seqs[at : at + counts[i] - 1];
+    at := at + counts[i];
+    good := '{}';
+    FOR h IN SELECT lease_group.part, lease_group.topic, lease_group.ends_at, lease_group.seqs FROM lease_group WHERE lease_group.token = tokens[i] LOOP
+      CONTINUE WHEN h.topic <> t OR NOT (is_locked OR h.ends_at > now);
+      IF h.seqs = given THEN
+        good := given;
+        rest := '{}';
+      ELSE
+        mine := ARRAY(SELECT s FROM unnest(given) AS u(s) WHERE s = ANY (h.seqs));
+        CONTINUE WHEN cardinality(mine) = 0;
+        good := good || mine;
+        rest := ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s <> ALL (given));
+      END IF;
+      CONTINUE WHEN keeps;
+      IF cardinality(rest) = 0 THEN
+        DELETE FROM lease_group WHERE lease_group.token = tokens[i] AND lease_group.part = h.part;
+      ELSE
+        UPDATE lease_group SET seqs = rest WHERE lease_group.token = tokens[i] AND lease_group.part = h.part;
+      END IF;
+    END LOOP;
+    flags := flags || CASE WHEN good = given THEN array_fill(true, ARRAY[counts[i]])
+      ELSE ARRAY(SELECT s = ANY (good) FROM unnest(given) WITH ORDINALITY AS u(s, place) ORDER BY place) END;
+  END LOOP;
+  RETURN flags;
+END $$;
+
+-- Extends leases. Events of a group that are not named keep their end, in a part of their own.
+CREATE FUNCTION extend(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], lease_ms double precision) RETURNS boolean[]
+LANGUAGE plpgsql ${indexLookupsOnly} AS $$
+#variable_conflict use_variable
+DECLARE
+  t int := (topic_of(topic_name)).topic;
+  flags boolean[] := fence(t, tokens, counts, given_seqs, true, false);
+  named bigint[];
+  at int := 1;
+  now bigint := now_ms();
+  h record;
+BEGIN
+  ${asyncCommit}
+  FOR i IN 1..cardinality(tokens) LOOP
+    named := given_seqs[at : at + counts[i] - 1];
+    at := at + counts[i];
+    FOR h IN SELECT * FROM lease_group WHERE lease_group.token = tokens[i] LOOP
+      CONTINUE WHEN h.topic <> t OR h.ends_at <= now OR NOT h.seqs && named;
+      IF NOT h.seqs <@ named THEN
+        INSERT INTO lease_group (token, part, topic, owner, ends_at, has_followers, seqs)
+          SELECT h.token, (SELECT max(lease_group.part) + 1 FROM lease_group WHERE lease_group.token = h.token), h.topic, h.owner, h.ends_at, h.has_followers,
+            ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s <> ALL (named));
+      END IF;
+      UPDATE lease_group SET ends_at = now + ceil(lease_ms)::bigint,
+        seqs = ARRAY(SELECT s FROM unnest(h.seqs) AS u(s) WHERE s = ANY (named))
+        WHERE lease_group.token = h.token AND lease_group.part = h.part;
+    END LOOP;
+  END LOOP;
+  RETURN flags;
+END $$;
+
+-- Counts replays that succeeded, and resolves their events. If the outcome comes before the release is recorded, it counts as both.
+CREATE FUNCTION resolve(ids text[], operations text[]) RETURNS text[]
 LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 DECLARE
@@ -28,7 +105,7 @@ BEGIN
 END $$;
 
 -- Counts replays that failed again, before their events are parked again.
-CREATE OR REPLACE FUNCTION count_failed_again(ids text[], replays text[]) RETURNS void
+CREATE FUNCTION count_failed_again(ids text[], replays text[]) RETURNS void
 LANGUAGE plpgsql ${indexLookupsOnly} AS $$
 #variable_conflict use_column
 BEGIN
@@ -41,8 +118,62 @@ BEGIN
     GROUP BY p.operation) AS n WHERE r.id = n.operation;
 END $$;
 
--- Any mixture of ends. keep_parked_ms: unless the item says otherwise. A release that knows no consumers can call it, too.
-DROP FUNCTION settle;
+-- Writes marks. A mark hardly ever exists already, and looking for it first costs as much as writing it.
+CREATE FUNCTION write_marks(ids text[], handlers text[], now bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id);
+EXCEPTION WHEN unique_violation THEN
+  INSERT INTO mark SELECT id, handler, now FROM unnest(handlers) AS h(handler), unnest(ids) AS i(id) ON CONFLICT DO NOTHING;
+END $$;
+
+-- Removes events that are acknowledged or discarded, and keeps them in the table settled if the topic wants that.
+CREATE FUNCTION finish(t topic, done bigint[], how text, handlers text[], now bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  ids text[];
+  replayed text[];
+  operations text[];
+BEGIN
+  IF t.keep_settled_ms > 0 THEN
+    INSERT INTO settled SELECT topic, seq, how, now, now + t.keep_settled_ms, first_seen_at, expires_at, bytes_are_text, id, type,
+      key, tenant, origin, replay, body, bytes, extras
+      FROM event WHERE seq = ANY (done);
+  END IF;
+  WITH gone AS (DELETE FROM event WHERE seq = ANY (done) RETURNING id, replay)
+  SELECT array_agg(id), array_agg(id) FILTER (WHERE replay IS NOT NULL), array_agg(replay) FILTER (WHERE replay IS NOT NULL)
+    INTO ids, replayed, operations FROM gone;
+  IF handlers IS NOT NULL THEN PERFORM write_marks(ids, handlers, now); END IF;
+  IF replayed IS NOT NULL THEN PERFORM resolve(replayed, operations); END IF;
+END $$;
+
+-- Acknowledges all of the events. This is the most frequent settlement, and the fastest.
+CREATE FUNCTION ack(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], handlers text[], is_locked boolean,
+  OUT took boolean[], OUT asleep boolean) LANGUAGE plpgsql ${indexLookupsOnly} AS $$
+#variable_conflict use_column
+DECLARE
+  t topic := topic_of(topic_name);
+  done bigint[] := given_seqs;
+  names text[];
+BEGIN
+  took := fence(t.topic, tokens, counts, given_seqs, false, is_locked);
+  IF false = ANY (took) THEN
+    done := ARRAY(SELECT seq FROM unnest(given_seqs, took) AS g(seq, good) WHERE good);
+  END IF;
+  IF t.ordering = 'key' THEN
+    names := ARRAY(
+      SELECT DISTINCT e.order_key FROM unnest(done) AS d(seq), LATERAL (SELECT order_key FROM event WHERE event.seq = d.seq LIMIT 1) AS e
+      WHERE e.order_key IS NOT NULL);
+  END IF;
+  PERFORM finish(t, done, 'ack', handlers, now_ms());
+  asleep := false;
+  IF cardinality(names) > 0 THEN
+    PERFORM advance_keys(t.topic, keys_without_lease(t.topic, names, tokens));
+    asleep := coalesce((SELECT b.asleep FROM bell b WHERE b.topic = t.topic), false);
+  END IF;
+END $$;
+
+-- Settles events in any mixture of ways. keep_parked_ms holds for each event that has no value in keeps.
 CREATE FUNCTION settle(topic_name text, tokens bigint[], counts int[], given_seqs bigint[], is_locked boolean, kinds text[],
   delays double precision[], errors text[], stories text[], holds boolean[], targets text[], stops text[], keeps double precision[],
   mark_places int[], mark_handlers text[], keep_parked_ms double precision, consumers text[] DEFAULT NULL, OUT took boolean[], OUT asleep boolean)
