@@ -136,3 +136,14 @@ describe('holdfast completion', () => {
     });
   });
 });
+
+test('on a Node that is too old, the command says so instead of failing on a missing function', () => {
+  const older =
+    "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })";
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [`--import=data:text/javascript,${encodeURIComponent(older)}`, 'bin/holdfast.js', '--help'],
+    { cwd: path.resolve(import.meta.dirname, '..'), encoding: 'utf8' },
+  );
+  expect([status, stderr]).toEqual([3, 'holdfast: needs Node 22.19 or newer, this is Node 20.20.2.\n']);
+});
