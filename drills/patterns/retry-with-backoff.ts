@@ -52,8 +52,8 @@ const REASONS = `
 fails, the p99 is {mild1000} s instead of {mild100} s.
 - A longer first wait hardly helps a server that is down. In an outage of 30 s, the server gets {fewer} % fewer attempts. While a queue is full, {load100} attempts are made
 for each call with the short first wait, and {load1000} with the long one. The budget and the breaker limit retries; the first wait does not.
-- A longer first wait is better in one case, which the last column shows. There, twenty clients have few calls each, and the service is interrupted for half a second again
-and again. Of the calls that meet an interruption, {saved100} % succeed if the waits begin with 100 ms, and {saved1000} % if the waits begin with a second. If nobody waits
+- A longer first wait is better in the case that the last column shows: twenty clients make few calls each, and the service is interrupted for half a second again and
+again. Of the calls that meet an interruption, {saved100} % succeed if the waits begin with 100 ms, and {saved1000} % if the waits begin with a second. If nobody waits
 for the answer, set \`backoff: { base: '1s' }\`. A server that knows when it will be back should send \`Retry-After\`.
 - After a 429, the first wait is up to 1 s or more, because the server has said that it gets too many calls.`;
 

@@ -37,9 +37,9 @@ export interface RedisControls extends Controls {
 }
 
 /**
- * Stores operators' controls, such as pause and quarantine, in one hash with one version. Each topic has a
- * copy of its controls. If a crash prevents the copy, the next lease of the topic sees the old version and
- * copies again.
+ * Stores operators' controls, such as pause and quarantine, in one hash with one version number. Each topic keeps a
+ * copy of its own controls, with the version number that was copied. If a crash prevents the update of a copy, the
+ * next call that leases events of the topic finds the older number and updates the copy.
  */
 export function redisControls(
   client: RedisClient,

@@ -35,9 +35,9 @@ export interface LeasedEntry<Handle> {
 }
 
 /**
- * Settles events that the server has delivered: for example acknowledges, retries or parks them. It first
- * writes all results, and then acknowledges the messages. After a crash in between, an event is handled
- * again, but none is lost.
+ * Settles events that the message broker has delivered: for example acknowledges, retries or parks them. It first
+ * writes what becomes of every event (for example the copy for its retry, or the parked event), and only then
+ * acknowledges the messages. After a crash in between, some events are handled again, but none is lost.
  */
 export async function settleCarried<Handle>(
   leased: readonly LeasedEntry<Handle>[],

@@ -60,8 +60,8 @@ export const carrierDefaults = {
 } as const;
 
 /**
- * A broker on top of a message broker (the carrier). `close` gives fetched messages back and closes the
- * carrier.
+ * A `Broker` that works through a carrier (the adapter for a message broker such as Kafka). `close` gives fetched
+ * messages back and closes the carrier.
  */
 export interface CarrierBroker extends Broker {
   readonly features: Features;

@@ -21,9 +21,8 @@ const PATIENT_WINDOWS = 5;
 const HEADROOM = 1.25;
 
 /**
- * In each window in which the limit was reached, the limit is multiplied by GROWTH. While the target seems to
- * have no queue, it is multiplied by GROWTH_FREE instead: while the latency is below FREE × the latency
- * without a queue.
+ * In each window in which the limit was reached, the limit is multiplied by GROWTH. If the latency is below FREE ×
+ * the latency without a queue, the target seems to have no queue, and the limit is multiplied by GROWTH_FREE.
  */
 const GROWTH = 1.05;
 const GROWTH_FREE = 1.15;
@@ -39,8 +38,9 @@ const SHRINK_SOON_WEIGHT = 0.6;
 const FAR = 2.5;
 
 /**
- * The weight of the newest window in the moving averages of the latency. A measured latency replaces the
- * average immediately if the two differ by more than the factor CLEARLY.
+ * The weight of the newest window in two moving averages. RECENT_WEIGHT is for the present latency. For the latency
+ * without a queue, BASE_WEIGHT is used if at most half of the limit was in use, and MEASURED_WEIGHT if the limit was
+ * lowered to measure it. If it has changed by more than the factor CLEARLY, the new value replaces the average.
  */
 const RECENT_WEIGHT = 0.3;
 const BASE_WEIGHT = 0.2;

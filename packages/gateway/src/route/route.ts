@@ -82,7 +82,7 @@ export class Route {
   }
 
   /**
-   * Returns the `Holdfast` header of an attempt: how long the caller waits, and whether the gateway retries.
+   * Returns the `Holdfast` header of an attempt: how long the client still waits, and whether the gateway retries.
    */
   announcement(
     { method, idempotencyKey }: RequestHead,
