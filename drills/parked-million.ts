@@ -5,12 +5,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { defaultReplay, timeOrderedId } from '@holdfast/contracts';
+import { defaultReplay, type Engine, timeOrderedId } from '@holdfast/contracts';
 import { consumer } from '@holdfast/events';
-import { openSqlite, type SqliteEngine } from '@holdfast/sqlite';
 import { systemClock } from 'holdfast';
 import { seededRandom } from 'holdfast/testing';
 import type { DrillOptions } from '../scripts/drill.ts';
+import { ownService } from '../scripts/services/service.ts';
+import { openPlace, type Place } from './events/place.ts';
 import { GROUPS, parkedEvent, REPLAYED } from './parked/parked-event.ts';
 import type { ReplayerReport } from './parked/replayer-process.ts';
 
@@ -19,39 +20,56 @@ const PUT_AT_ONCE = 1000;
 /** What a process may hold beyond what it begins with, whatever is parked. */
 const HEAP_MAX_MEGABYTES = 120;
 
+type FilledEngine = Pick<Required<Engine>, 'broker' | 'triage'>;
+
 /** Many events are parked: they can be listed, grouped, searched and replayed, and a replayer may be killed half-way. */
-export async function drill({ times = PARKED }: Partial<DrillOptions>): Promise<Record<string, number>> {
+export async function drill({
+  times = PARKED,
+  engine: name = 'sqlite',
+}: Partial<DrillOptions>): Promise<Record<string, number>> {
+  if (name !== 'sqlite' && name !== 'postgres')
+    throw new Error(`--engine wants sqlite or postgres, got "${name}".`);
+  const server = name === 'postgres' ? await ownService('postgres') : undefined;
+  if (server?.missing !== undefined) throw new Error(`The drill needs ${name}: ${server.missing}.`);
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-parked-'));
-  const file = path.join(folder, 'parked.db');
-  const engine = await openSqlite({ file });
+  const place: Place = { engine: name, address: server?.url ?? path.join(folder, 'parked.db'), record: '' };
+  try {
+    return await trial(place, times);
+  } finally {
+    await server?.stop();
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function trial(place: Place, times: number): Promise<Record<string, number>> {
+  const engine = await openPlace(place);
   try {
     const replayed = Math.ceil(times * REPLAYED);
     const putMs = await timed(() => fill(engine, times));
     const before = heapMegabytes();
     const looks = await look(engine, times);
-    const replay = await killedHalfWay(engine, file, replayed);
+    const replay = await killedHalfWay(engine, place, replayed);
     const heldMegabytes = Math.max(0, heapMegabytes() - before);
     must(heldMegabytes < HEAP_MAX_MEGABYTES, `memory is bounded, ${heldMegabytes} MB more are held`);
     return { parked: times, putMs, ...looks, ...replay, heldMegabytes: Math.round(heldMegabytes) };
   } finally {
     await engine.close();
-    await rm(folder, { recursive: true });
   }
 }
 
-export async function fill(engine: SqliteEngine, count: number): Promise<void> {
+export async function fill({ broker, triage }: FilledEngine, count: number): Promise<void> {
   const newId = timeOrderedId(systemClock, seededRandom('parked'));
-  await engine.broker.declare('orders');
+  await broker.declare('orders');
   for (let from = 0; from < count; from += PUT_AT_ONCE) {
     const batch = Array.from({ length: Math.min(PUT_AT_ONCE, count - from) }, (_, index) =>
       parkedEvent(newId(), from + index),
     );
-    await engine.triage.put(batch);
+    await triage.put(batch);
   }
 }
 
 /** What a person does first. */
-async function look({ triage }: SqliteEngine, parked: number): Promise<Record<string, number>> {
+async function look({ triage }: FilledEngine, parked: number): Promise<Record<string, number>> {
   let cursor: string | undefined;
   let listed = 0;
   const listMs = await timed(async () => {
@@ -87,8 +105,8 @@ async function look({ triage }: SqliteEngine, parked: number): Promise<Record<st
 
 /** Replays the late orders with a process that is killed half-way, and another that goes on. */
 async function killedHalfWay(
-  engine: SqliteEngine,
-  file: string,
+  engine: Required<Engine>,
+  place: Place,
   wanted: number,
 ): Promise<Record<string, number>> {
   const handled = new Set<string>();
@@ -112,14 +130,14 @@ async function killedHalfWay(
   };
   const { id } = await engine.triage.operations.begin(request, { who: 'drill', why: 'they are late' });
 
-  const first = await runReplayer(file, id, wanted / 2);
+  const first = await runReplayer(place, id, wanted / 2);
   const atKill = (await engine.triage.operations.get(id))!.counts.released;
   must(
     first.isKilled && atKill < wanted,
     `the first replayer is killed half-way, ${atKill} of ${wanted} were released`,
   );
   const resumeMs = await timed(async () => {
-    const second = await runReplayer(file, id, Infinity);
+    const second = await runReplayer(place, id, Infinity);
     must(second.lastStage === 'done', `the second replayer finishes, it ended in ${second.lastStage}`);
     must(
       second.heapMegabytes < HEAP_MAX_MEGABYTES,
@@ -140,12 +158,12 @@ async function killedHalfWay(
 }
 
 async function runReplayer(
-  file: string,
+  place: Place,
   id: string,
   killAt: number,
 ): Promise<{ isKilled: boolean; lastStage: string; heapMegabytes: number }> {
   const program = path.join(import.meta.dirname, 'parked/replayer-process.ts');
-  const child = fork(program, [file, id], { execArgv: ['--conditions=holdfast-source'] });
+  const child = fork(program, [JSON.stringify(place), id], { execArgv: ['--conditions=holdfast-source'] });
   let isKilled = false;
   let lastStage = '';
   let most = 0;

@@ -1,6 +1,6 @@
-// Runs one replay of a SQLite file, and tells how far it is: to be killed half-way.
+// Runs one replay of a store, and tells how far it is: to be killed half-way.
 import { operations } from '@holdfast/events';
-import { openSqlite } from '@holdfast/sqlite';
+import { openPlace } from '../events/place.ts';
 
 export interface ReplayerReport {
   readonly stage: string;
@@ -8,8 +8,8 @@ export interface ReplayerReport {
   readonly heapMegabytes: number;
 }
 
-const [file = '', id = ''] = process.argv.slice(2);
-const engine = await openSqlite({ file });
+const [place = '', id = ''] = process.argv.slice(2);
+const engine = await openPlace(JSON.parse(place));
 await operations({ engine }).run(id, {
   onProgress({ stage, counts: { released } }) {
     const heapMegabytes = process.memoryUsage().heapUsed / 1e6;

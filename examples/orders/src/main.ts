@@ -1,4 +1,4 @@
-// Orders flow, payment flickers, some events park. `npm start` runs it.
+// Orders flow, the payment service fails now and then, and some events are parked. `npm start -- orders` runs it.
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -126,7 +126,7 @@ function asked() {
       },
     });
     if (values.help) {
-      console.log('npm start [-- tour | --once --orders <count> --store <file>]');
+      console.log('npm start -- orders [--once] [--orders <count>] [--store <file>]');
       process.exit(0);
     }
     if (!(Number(values.orders) > 0))
