@@ -86,10 +86,13 @@ async function look({ triage }: FilledEngine, parked: number): Promise<Record<st
   must(listed === Math.min(parked, 1000), `twenty pages of fifty are listed, got ${listed} events`);
 
   let inGroups = 0;
-  const groupMs = await timed(async () => {
+  const readGroups = async () => {
     const { items } = await triage.groups({ topic: 'orders' }, { limit: GROUPS });
-    for (const { count } of items) inGroups += count;
-  });
+    inGroups = items.reduce((sum, { count }) => sum + count, 0);
+  };
+  // The first question also adds up the latest changes of the counts.
+  const groupMs = await timed(readGroups);
+  const groupAgainMs = await timed(readGroups);
   must(inGroups === parked, `every event is in a group, got ${inGroups} of ${parked}`);
 
   let found = 0;
@@ -100,7 +103,7 @@ async function look({ triage }: FilledEngine, parked: number): Promise<Record<st
     found === Math.ceil(Math.max(0, parked - 1234) / 10_000),
     `the search finds what is there, got ${found}`,
   );
-  return { listMs, groupMs, searchMs };
+  return { listMs, groupMs, groupAgainMs, searchMs };
 }
 
 /** Replays the late orders with a process that is killed half-way, and another that goes on. */

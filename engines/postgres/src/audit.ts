@@ -11,6 +11,7 @@ import {
   numberIn,
   type Subject,
 } from '@holdfast/contracts';
+import { storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import { jsonOf, textOf } from './envelope-columns.ts';
 
@@ -32,7 +33,7 @@ export function auditOf(database: Database, newId: () => string): WriteAudit {
   return async (tx, entry) => {
     await assertMayUndo(database, tx, entry);
     const [[now]] = (await database.rowsWithin(tx, nowText)) as [[number]];
-    const written = auditEntryOf(entry, newId(), now);
+    const written = auditEntryOf(storable(entry), newId(), now);
     const { id, at, what, subjects, count, who, why, undoes = null, before } = written;
     const json = before === undefined ? null : JSON.stringify(before);
     await database.rowsWithin(tx, writeText, [id, at, what, subjects, count, who, why, undoes, json]);
@@ -52,6 +53,16 @@ export async function assertMayUndo(
   if (undoes === undefined) return;
   const [row] = await database.rowsWithin(tx, undoneText, [undoes]);
   assertUndoable(undoes, row && { undoneBy: textOf(row[0]) });
+}
+
+/** Replaces the characters that PostgreSQL cannot store. */
+function storable(entry: NewAuditEntry): NewAuditEntry {
+  const { who, why, subjects } = entry;
+  return {
+    ...entry,
+    ...{ who: storableText(who), why: storableText(why) },
+    subjects: subjects.map((each) => storableText(each) as Subject),
+  };
 }
 
 export function postgresAudit(database: Database, writeAudit: WriteAudit): Audit {

@@ -163,7 +163,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const parkedCounts = new ParkedCounts(database);
   const broker = postgresBroker({ database, doorbell, channel, limits, keepParkedMs, writeAudit, newId });
 
-  const journal = postgresJournal({ database, doorbell, channel, limits, random });
+  const journal = postgresJournal({ database, doorbell, channel, limits, random, writeAudit });
 
   return {
     name: 'postgres',

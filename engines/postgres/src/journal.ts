@@ -7,12 +7,15 @@ import {
   assertSignal,
   assertStored,
   type ChangeResult,
+  changeEntry,
   clampMs,
+  forkEntry,
   forkNote,
   type Journal,
   type JournalEntry,
   jsonWithInfinity,
   type NewAssembly,
+  type NewAuditEntry,
   numberIn,
   type ProgramCounts,
   type ProgressEntry,
@@ -25,9 +28,12 @@ import {
   type StartResult,
   type StepRecord,
   type StopResult,
+  signalEntry,
+  stopEntry,
   whatChanged,
 } from '@holdfast/contracts';
 import type { Random } from 'holdfast';
+import type { WriteAudit } from './audit.ts';
 import { storableJson, storableText } from './column-values.ts';
 import type { Database, PostgresTransaction, Row } from './database.ts';
 import type { Doorbell } from './doorbell.ts';
@@ -69,6 +75,7 @@ export interface JournalParts {
   readonly channel: string;
   readonly limits: SizeLimits;
   readonly random: Random;
+  readonly writeAudit: WriteAudit;
 }
 
 export interface PostgresJournal extends Journal<PostgresTransaction> {
@@ -140,6 +147,7 @@ export function postgresJournal({
   channel,
   limits,
   random,
+  writeAudit,
 }: JournalParts): PostgresJournal {
   const numbers = new JournalNumbers(database);
   const watches = new JournalWatches(database);
@@ -174,6 +182,25 @@ export function postgresJournal({
     if (recent.length > 0) unanswered.set(worker, recent);
     else unanswered.delete(worker);
     return recent.map(({ token }) => token);
+  }
+
+  /**
+   * Runs a statement that returns one result for each of `entries`. The audit entry of each result that is
+   * `accepted` is written in the same transaction.
+   */
+  async function audited<Result extends string>(
+    call: { readonly text: string; readonly values: readonly unknown[]; readonly accepted: Result },
+    entries: readonly (NewAuditEntry | undefined)[],
+  ): Promise<Result[]> {
+    const { text, values, accepted } = call;
+    if (entries.every((entry) => entry === undefined))
+      return (await database.rows(text, values))[0]![0] as Result[];
+    return database.transaction(async (tx) => {
+      const results = (await database.rowsWithin(tx, text, values))[0]![0] as Result[];
+      for (const [index, entry] of entries.entries())
+        if (entry && results[index] === accepted) await writeAudit(tx, entry);
+      return results;
+    });
   }
 
   async function writeRound(round: Round, results: RecordResult[], tx?: PostgresTransaction): Promise<void> {
@@ -412,18 +439,25 @@ export function postgresJournal({
       for (const each of signals) assertSignal(each, limits);
       if (signals.length === 0) return [];
       const text = 'SELECT {schema}.signal_assemblies($1, $2, $3, $4, $5)';
-      const [row] = await database.rows(text, signalValues(signals));
+      const results = await audited<SignalResult>(
+        { text, values: signalValues(signals), accepted: 'accepted' },
+        signals.map(signalEntry),
+      );
       news(signals.map(({ to }) => to));
-      return row![0] as SignalResult[];
+      return results;
     },
 
     async requestStop(requests) {
       if (requests.length === 0) return [];
       const ids = requests.map(({ id }) => storableText(id));
       const notes = requests.map(({ stop }) => storableJson(stop));
-      const [row] = await database.rows('SELECT {schema}.stop_assemblies($1, $2)', [ids, notes]);
+      const text = 'SELECT {schema}.stop_assemblies($1, $2)';
+      const results = await audited<StopResult>(
+        { text, values: [ids, notes], accepted: 'requested' },
+        requests.map(stopEntry),
+      );
       news(ids);
-      return row![0] as StopResult[];
+      return results;
     },
 
     async setPatience(id, patienceMs) {
@@ -445,6 +479,7 @@ export function postgresJournal({
         const { seq, stored } = found;
         if (stored.state === 'running') return 'leased';
         if (stored.endedAt !== undefined) return 'ended';
+        await writeAudit(tx, changeEntry(id, change, act));
         const within = (text: string, values: readonly unknown[]) => database.rowsWithin(tx, text, values);
         const forget = change.forget ?? [];
         await within('DELETE FROM {schema}.assembly_step WHERE seq = $1 AND path = ANY ($2)', [seq, forget]);
@@ -513,6 +548,7 @@ export function postgresJournal({
         ]);
         const acts = storableJson([forkNote(act, id, await nowWithin(tx))]);
         await database.rowsWithin(tx, copyText, [made![0], seq, keep, acts]);
+        await writeAudit(tx, forkEntry(id, newId, act));
         return 'forked';
       });
       wake(true);

@@ -1,5 +1,5 @@
 import type { NewlyParked, ParkedFilter } from '@holdfast/contracts';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
 import { newGround } from './postgres-harness.ts';
 
@@ -64,6 +64,34 @@ describe.skipIf(postgres.missing)(titled('questions about parked events', postgr
     );
     expect(rows).toEqual([{ deltas: 0, empty: 0 }]);
   });
+
+  test.each([[{ topic: 'orders' }], [{}]])(
+    'the groups of %j are read without reading their events',
+    async (filter) => {
+      const own = newGround(postgres.url!);
+      onTestFinished(() => own.clear());
+      const { triage } = await own.open();
+      for (let from = 0; from < 6000; from += 1000) {
+        const ids = Array.from({ length: 1000 }, (_, n) => `event-${from + n}`);
+        await triage.put(ids.map((id, n) => parked(id, { topic: 'orders' }, `print-${n % 4}`)));
+      }
+      const topics = 'topic' in filter ? `'{${filter.topic}}'` : 'NULL';
+      const client = await own.admin.connect();
+      onTestFinished(() => client.release());
+      await client.query('BEGIN');
+      const groups = await client.query(
+        `SELECT count::int FROM ${own.schema}.parked_groups('{parked}', ${topics}, NULL, NULL, NULL, 10)`,
+      );
+      const { rows } = await client.query(
+        `SELECT (idx_tup_fetch + seq_tup_read)::int AS read FROM pg_stat_xact_user_tables
+         WHERE schemaname = '${own.schema}' AND relname = 'parked'`,
+      );
+      await client.query('COMMIT');
+      expect(groups.rows.map(({ count }) => count)).toEqual([1500, 1500, 1500, 1500]);
+      // Of each group, 250 events are the last ones: they were parked in the same millisecond.
+      expect(rows[0].read).toBeLessThan(5000);
+    },
+  );
 
   test('finds headers whatever signs are in them', async () => {
     const { triage } = await ground.open();

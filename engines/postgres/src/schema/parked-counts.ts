@@ -4,6 +4,12 @@
 const fewRows = `SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
   SET plan_cache_mode = force_generic_plan`;
 
+/**
+ * Finds the latest event of a group in the order of an index. While the statistics are outdated, PostgreSQL expects
+ * one row in a group, and would sort all its rows: 11 s for a million events.
+ */
+const inIndexOrder = `${fewRows} SET enable_sort = off`;
+
 const countedRows = `(SELECT status, topic, fingerprint, count FROM parked_count
     UNION ALL SELECT status, topic, fingerprint, count FROM parked_count_delta) AS c
   WHERE status = ANY (statuses) AND (topics IS NULL OR topic = ANY (topics))
@@ -110,7 +116,7 @@ END $$;
 -- Returns groups of parked events, the largest first, after the group with after_count and after_fingerprint.
 CREATE FUNCTION parked_groups(statuses text[], topics text[], fingerprints text[], after_count bigint, after_fingerprint text, most int)
 RETURNS TABLE (fingerprint text, reason text, message text, count bigint, first_at bigint, last_at bigint, all_topics text[])
-LANGUAGE plpgsql STABLE ${fewRows} AS $$
+LANGUAGE plpgsql STABLE ${inIndexOrder} AS $$
 #variable_conflict use_column
 BEGIN
   IF topics IS NULL THEN
