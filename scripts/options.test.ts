@@ -136,13 +136,16 @@ test('a typo is told with the name of the type', () => {
       `import { policy } from 'holdfast'; policy({ patiance: '1s' });`,
       `import { policy } from 'holdfast'; policy({ breaker: { probe: 1 } });`,
       `import { createFetch } from '@holdfast/http'; createFetch({ polcy: {} });`,
+      `import { createFetch } from '@holdfast/http'; createFetch({ policy: { patiance: '3s' } });`,
+      `import { createFetch } from '@holdfast/http'; createFetch({ policy: { breaker: { probe: 1 } } });`,
       `import { rateLimit } from '@holdfast/server'; rateLimit({ limit: { rate: '1/s' } });`,
     ]),
   ).toEqual([
     expect.stringMatching(/'patiance' does not exist in type 'PolicySpec'/),
     expect.stringMatching(/'probe' does not exist in type 'BreakerSpec'/),
-    // The last of two overloads: the other one is for the `fetch` of undici.
-    expect.stringMatching(/'polcy' does not exist in type '(Undici)?FetchOptions'/),
+    expect.stringMatching(/'polcy' does not exist in type 'FetchOptions<PolicySpec>'.*'policy'/),
+    expect.stringMatching(/^Object literal .*'patiance' does not exist in type .*PolicySpec.*'patience'/),
+    expect.stringMatching(/'probe' does not exist in type 'BreakerSpec'.*'probes'/),
     expect.stringMatching(/'limit' does not exist in type 'RateLimitOptions'/),
   ]);
 });

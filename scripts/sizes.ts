@@ -15,19 +15,19 @@ const limits: readonly { name: string; code: string; maxBytes: number; aimBytes:
   {
     name: 'retry alone',
     code: `import { definePolicy, retry } from 'holdfast'; export const p = definePolicy([retry]);`,
-    maxBytes: 9.15 * KILOBYTE,
+    maxBytes: 9.3 * KILOBYTE,
     aimBytes: 6 * KILOBYTE,
   },
   {
     name: 'retry, budget, network and http packs',
     code: `import { budget, definePolicy, http, network, retry } from 'holdfast'; export const p = definePolicy([retry, budget, network, http]);`,
-    maxBytes: 12.75 * KILOBYTE,
+    maxBytes: 12.9 * KILOBYTE,
     aimBytes: 9 * KILOBYTE,
   },
   {
     name: 'everything but explain and lint',
     code: `export * as holdfast from 'holdfast';`,
-    maxBytes: 27.4 * KILOBYTE,
+    maxBytes: 27.55 * KILOBYTE,
     aimBytes: 20 * KILOBYTE,
   },
 ];

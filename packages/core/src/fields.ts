@@ -232,18 +232,30 @@ export function isDocument(value: unknown): value is object {
  * Throws an `OptionsError` for a key of `input` that is not in `known`. Without this check, a misspelt key
  * would silently have no effect.
  */
-export function assertKnownFields(known: object, input: object, path = ''): void {
+export function assertKnownFields(known: object, input: object, path = '', elsewhere?: Elsewhere): void {
   for (const key of Object.keys(input)) {
-    if (!Object.hasOwn(known, key)) throw unknownField(known, key, input[key as never], path);
+    if (!Object.hasOwn(known, key)) throw unknownField(known, key, input[key as never], path, elsewhere);
   }
 }
 
+/** Where else a user may have wanted to write an option: the fields there, and the name of the function. */
+export type Elsewhere = readonly [fields: object, place: string];
+
 /**
- * Returns the error for a key that is not in `known`. The message suggests the name that was probably meant.
+ * Returns the error for a key that is not in `known`. The message suggests the name that was probably meant. If
+ * it is a field `elsewhere`, the message says where.
  */
-export function unknownField(known: object, key: string, value: unknown, path = ''): OptionsError {
+export function unknownField(
+  known: object,
+  key: string,
+  value: unknown,
+  path = '',
+  [fields, place]: Elsewhere = [[], ''],
+): OptionsError {
   const names = Object.keys(known);
-  const meant = peerWord(key, value, names) ?? nearest(key, names);
+  const others = Object.keys(fields);
+  const there = others.includes(key) ? key : peerWord(key, value, others);
+  const meant = peerWord(key, value, names) ?? (there ? `${there}, in ${place}` : nearest(key, names));
   return new OptionsError(path + key, value, names.join(', '), meant, true);
 }
 
@@ -265,8 +277,13 @@ export function atPath<T>(path: string, read: () => T): T {
  * Converts a document to settings: checks each field, adds defaults, and converts words and durations to
  * numbers. Throws an `OptionsError` for a wrong value or an unknown field.
  */
-export function readTable<T extends Table>(fields: T, input: object, path = ''): SettingsOf<T> {
-  assertKnownFields(fields, input, path);
+export function readTable<T extends Table>(
+  fields: T,
+  input: object,
+  path = '',
+  elsewhere?: Elsewhere,
+): SettingsOf<T> {
+  assertKnownFields(fields, input, path, elsewhere);
   const settings: Record<string, unknown> = {};
   for (const key in fields) {
     const field = fields[key] as Field;

@@ -85,6 +85,14 @@ describe('combining', () => {
     );
   });
 
+  test('a class of errors is refused, and the message shows the function to give', () => {
+    class Busy extends Error {}
+    expect(() => setup([Busy as never])).toThrow(
+      /^retryOnly\[0\]: expected network, http, any, a pack or a function: \(outcome\) => outcome.error instanceof Busy \? 'transient' : undefined, got class Busy/,
+    );
+    expect(() => policy({ retryOn: [Busy as never] })).toThrow('retryOn[0]: expected network, http');
+  });
+
   test('a classifier that throws ends the retries and is reported', () => {
     const { thrown, returned } = setup([
       () => {

@@ -61,7 +61,13 @@ describe('stops', () => {
     ['when the budget has less than a token', { facts: { tokens: 0.99 } }, 'budget_exhausted'],
   ];
   test.each(cases)('%s', (_sentence, given, because) => {
-    expect(verdictOf(given)).toEqual({ kind: 'give_up', because });
+    expect(verdictOf(given)).toMatchObject({ kind: 'give_up', because });
+  });
+
+  test('with the wait that was too long, and what was left for it', () => {
+    const tooLong = verdictOf({ judged: { retryAfterMs: 20_000 }, facts: { expectedAttemptMs: 100 } });
+    expect(tooLong).toMatchObject({ because: 'patience_too_short', waitMs: 20_000, leftMs: 8900 });
+    expect(verdictOf({ history: { attempt: 4 } })).not.toHaveProperty('waitMs', expect.any(Number));
   });
 });
 

@@ -204,7 +204,7 @@ describe('a refusal', () => {
       ...targets.map((name) => made.plan.targets!.get(name, 0).breaker!.reopensAt(clock.now())),
     );
     expect(await made.try(failing(), { targets })).toMatchObject({
-      error: { code: 'HOLDFAST_BREAKER_OPEN', retryAfterMs: earliest - clock.now() },
+      error: { code: 'HOLDFAST_BREAKER_OPEN', retryAfterMs: Math.ceil(earliest - clock.now()) },
     });
   });
 

@@ -22,6 +22,7 @@ describe('the name that was meant', () => {
 describe('a misspelt field', () => {
   test.each<[spec: object, path: string, meant: string]>([
     [{ patiance: '1s' }, 'patiance', 'patience'],
+    [{ nam: 'shop' }, 'nam', 'name'],
     [{ backoff: { strategi: 'linear' } }, 'backoff.strategi', 'strategy'],
     [{ breaker: { slow: { rato: 1 } } }, 'breaker.slow.rato', 'ratio'],
   ])('of %j is told with the name that was meant', (spec, path, meant) => {
@@ -30,9 +31,17 @@ describe('a misspelt field', () => {
     expect(refused.message).toBe(`${path}: not an option; did you mean ${meant}?`);
   });
 
+  test.each(['onWait', 'signal', 'target', 'idempotent'])(
+    'that is the option %s of a run is told so',
+    (key) => {
+      const refused = refusalOf(() => policy({ [key]: 5 } as PolicySpec));
+      expect(refused.message).toBe(`${key}: not an option; did you mean ${key}, in run()?`);
+    },
+  );
+
   test('that is like no other is told with all names', () => {
     const refused = refusalOf(() => policy({ xyz: 5 } as PolicySpec));
-    expect(refused.message).toMatch(/^xyz: not an option; there are patience, attempts, .*, mode$/);
+    expect(refused.message).toMatch(/^xyz: not an option; there are name, patience, attempts, .*, mode$/);
     expect(refused).toMatchObject({ meant: undefined, isUnknown: true });
   });
 

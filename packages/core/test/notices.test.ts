@@ -26,6 +26,10 @@ function setup(spec: PolicySpec = {}) {
   return { clock, policy: made, heard, types, call: (...beats: Beat[]) => scripted(clock, ...beats) };
 }
 
+test('a listener that is not a function is refused', () => {
+  expect(() => subscribe('x' as never)).toThrow('listener: expected a function, got "x"');
+});
+
 describe('what is put around calls', () => {
   test('is there for each attempt, with guards and without, and whoever came last is outermost', async () => {
     for (const define of [policy, definePolicy([retry, notices, any])]) {

@@ -69,6 +69,13 @@ test.each<[object, string]>([
   [{ priority: 'urgent' }, 'priority: expected one of critical, default, sheddable, got "urgent"'],
   [{ pateince: '1s' }, 'pateince: not an option; did you mean patience?'],
   [{ constructor: '1s' }, 'constructor: not an option; there are patience, signal, target'],
+  [{ attempts: 3 }, 'attempts: not an option; did you mean attempts, in policy()?'],
+  [{ backoff: false }, 'backoff: not an option; did you mean backoff, in policy()?'],
+  [
+    { retries: 3 },
+    'retries: not an option; did you mean attempts: 4, which counts the first one, in policy()?',
+  ],
+  [{ timeout: '1s' }, 'timeout: not an option; did you mean patience?'],
 ])('%j is refused before anything is called', async (wrong, sentence) => {
   const operation = vi.fn(() => 1);
   for (const made of [policy(), definePolicy([retry])()]) {
@@ -91,6 +98,11 @@ test('a classifier that throws ends the retries, and somebody is told', async ()
   expect(heard).toContainEqual(
     expect.objectContaining({ type: 'unreadable_hint', hint: 'a classifier threw my mistake' }),
   );
+});
+
+test('the options of a run that only Holdfast sets are not listed', async () => {
+  const wrong = { xyz: 1 } as RunOptions;
+  await expect(made.run(() => 1, wrong)).rejects.toThrow(/there are (?!.*observed)/);
 });
 
 test('the options of a run are never changed', async () => {

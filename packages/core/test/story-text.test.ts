@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { stopSentences, tellStory } from '../src/explain.ts';
-import { type PolicySpec, policy, type Story, stopReasons, storyOf, transient } from '../src/index.ts';
+import {
+  type PolicySpec,
+  policy,
+  type RefusedError,
+  type Story,
+  stopReasons,
+  storyOf,
+  transient,
+} from '../src/index.ts';
 import { after, scripted, seededRandom, virtualClock } from '../src/testing.ts';
 
 const down = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
@@ -41,7 +49,71 @@ describe('a story in words', () => {
   test('says that a wait would have been too long', async () => {
     const lines = await tell({ patience: '50ms' }, down);
     expect(lines.at(-1)).toBe(
+      '  stopped: patience_too_short — the wait for the next attempt would have been 100 ms, and 50 ms were left',
+    );
+    expect((await tell({ patience: '50ms', backoff: () => Infinity }, down)).at(-1)).toBe(
       '  stopped: patience_too_short — patience has ended, or would have ended before the next attempt',
+    );
+  });
+
+  test('says for how long the server asked to wait, if that was too long', async () => {
+    const later = Object.assign(new Error('later'), { status: 503, headers: { 'retry-after': '30' } });
+    expect((await tell({ patience: '3s' }, after('100ms', later))).at(-1)).toBe(
+      '  stopped: patience_too_short — the server asked for a wait of 30 s, and 2.9 s were left',
+    );
+  });
+
+  test('names the option that limits retries', () => {
+    expect(tellStory(storyWith({}, 'budget_exhausted'))).toContain('the option `budget` of the policy');
+  });
+
+  test.each([
+    ['at once', undefined],
+    ['in the machine', { patience: '1m' } as const],
+  ])('says when an open breaker lets calls through again, if it refuses %s', async (_where, options) => {
+    const clock = virtualClock();
+    const made = policy(
+      { attempts: 1, breaker: { consecutive: 1, openFor: '10s' } },
+      { clock, random: seededRandom('story') },
+    );
+    await made.try(() => Promise.reject(down));
+    const ending = await made.try(() => 1, options);
+    const { retryAfterMs } = (ending as { error?: RefusedError }).error!;
+    expect(Number.isInteger(retryAfterMs)).toBe(true);
+    expect(ending.story.retryAfterMs).toBe(retryAfterMs);
+    expect(tellStory(ending.story)).toMatch(
+      /stopped: breaker_open — the breaker is open, .*; calls are tried again in \d+(\.\d+)? s$/,
+    );
+  });
+
+  test('says what a classifier threw', async () => {
+    const retryOn = () => {
+      throw new TypeError('no such property');
+    };
+    expect((await tell({ retryOn }, down)).at(-1)).toMatch(
+      /^ {2}stopped: not_retryable — a classifier threw no such property, so the failure is not tried again: .* returns `transient`/,
+    );
+  });
+
+  test.each<[answer: unknown, told: string]>([
+    [true, 'true'],
+    ['transiet', '"transiet"'],
+    [{ class: 'transiet' }, '{"class":"transiet"}'],
+    ['ok', '"ok"'],
+  ])('says that a classifier returned %j', async (answer, told) => {
+    expect((await tell({ retryOn: () => answer as never }, down)).at(-1)).toContain(
+      `stopped: not_retryable — a classifier returned ${told}, so the failure is not tried again`,
+    );
+  });
+
+  test('does not blame the caller for an onWait that throws', async () => {
+    const made = policy({}, { clock: virtualClock() });
+    const onWait = () => {
+      throw new Error('my mistake');
+    };
+    const { story } = await made.try(() => Promise.reject(down), { onWait });
+    expect(tellStory(story).split('\n').at(-1)).toBe(
+      '  stopped: cancelled — onWait threw my mistake, and that ends the run',
     );
   });
 
@@ -104,7 +176,7 @@ describe('a story in words', () => {
 
   test('that does not exist is said to be none', () => {
     expect(tellStory(storyOf(new Error('of nobody')))).toBe(
-      'There is no story: the call succeeded, or no policy ran it.',
+      'There is no story: the call succeeded, no policy ran it, or it threw a primitive value such as a text, which cannot carry a story (throw an Error).',
     );
   });
 

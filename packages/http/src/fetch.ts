@@ -49,13 +49,22 @@ import { UnreadResponse } from './unread-response.ts';
 /** The members of a policy that this package uses. Policies of every type have them. */
 export type Runner = Pick<Policy, 'name' | 'plan' | 'counters' | 'run' | 'try' | 'kill'>;
 
-/** Options for any kind of `fetch`. */
-export interface AnyFetchOptions {
+/**
+ * A policy that exists already. The compiler also sees the fields of a document here, none of which is needed:
+ * without them, it would suggest no name for a misspelt field of a document.
+ */
+export interface GivenPolicy<Spec extends object> extends Policy<Spec>, Omit<PolicySpec, 'name'> {}
+
+/** Like `GivenPolicy`, but only with the members of a policy that this package uses. */
+export interface GivenRunner extends Runner, Omit<PolicySpec, 'name'> {}
+
+/** Options for any kind of `fetch`. `Spec` is the type of the document of the policy. */
+export interface AnyFetchOptions<Spec extends object = PolicySpec> {
   /**
    * A policy, or the options for a new one. Each origin has its own breaker, retry budget and latency statistics.
    * Default: `policy()`.
    */
-  readonly policy?: Runner | PolicySpec | undefined;
+  readonly policy?: GivenPolicy<Spec> | PolicySpec | undefined;
   /**
    * Base URLs of servers that can all handle the same requests. A call with a relative URL goes to one of these
    * servers, and a retry preferably to another. Default: none.
@@ -85,7 +94,7 @@ export interface AnyFetchOptions {
   readonly onWait?: ((wait: Wait) => void) | undefined;
 }
 
-export interface FetchOptions extends AnyFetchOptions {
+export interface FetchOptions<Spec extends object = PolicySpec> extends AnyFetchOptions<Spec> {
   /** The `fetch` that sends the attempts. Default: the global `fetch`. */
   readonly fetch?: Fetch | undefined;
 }
@@ -105,7 +114,7 @@ export interface CallOptions {
   readonly idempotencyKey?: string | undefined;
   /**
    * Whether a retry is safe. It overrides the method and the `Idempotency-Key`. Default: true for GET, HEAD, OPTIONS,
-   * TRACE, PUT and DELETE, and with a key.
+   * TRACE, QUERY, PUT and DELETE, and with a key.
    */
   readonly idempotent?: boolean | undefined;
   /** Called before each wait for a retry of this call. Default: `onWait` of `createFetch`. */
@@ -128,7 +137,7 @@ const callFields = {
 };
 
 export const fetchFields = {
-  policy: anything<Runner | PolicySpec>(),
+  policy: anything<FetchOptions['policy']>(),
   endpoints: list(anything<string>()),
   idempotency: anything<Idempotency>(),
   statuses: list(statusField),
@@ -140,9 +149,10 @@ export const fetchFields = {
 };
 
 /** A `fetch` function that runs with a policy. It is called like `fetch`, and has two more properties. */
-export interface HoldfastFetch {
+export interface HoldfastFetch<Spec extends object = PolicySpec> {
   (input: FetchInput, init?: HoldfastRequestInit): Promise<Response>;
-  readonly policy: Runner;
+  /** The policy that `createFetch` got or made, for `explain`, `update` or `kill`. */
+  readonly policy: Policy<Spec>;
   /**
    * Closes the connections of this `fetch` function after the running responses have ended. Later calls are
    * rejected with a `FetchClosedError`.
@@ -213,13 +223,13 @@ interface Call {
  * Creates a `fetch` function that sends requests through `sender`. `ownOrigin` is the origin of the web page
  * in a browser.
  */
-export function fetchOver(
-  options: FetchOptions,
+export function fetchOver<Spec extends object>(
+  options: FetchOptions<Spec>,
   sender: Sender,
   ownOrigin: string | undefined,
-): HoldfastFetch {
+): HoldfastFetch<Spec> {
   const { bodyBufferMax = 0, idempotency, endpoints: bases } = options;
-  const policy = runnerOf(options.policy);
+  const policy = runnerOf(options.policy, fetchFields, 'createFetch()') as Policy<Spec>;
   const endpoints = bases && endpointsOf(bases);
   const makeKey = keyMaker(idempotency);
   const mayAnnounce = announceFilter(options.announce ?? ownOrigin === undefined, ownOrigin);
@@ -404,10 +414,19 @@ const noContext: Context = {
   },
 };
 
-export function runnerOf(given: Runner | PolicySpec = {}): Runner {
+/** Returns the policy itself, or makes one from a document. `elsewhere` has the options beside the policy. */
+export function runnerOf(given: GivenRunner | PolicySpec = {}, elsewhere: Table, place: string): Runner {
   if (typeof (given as Partial<Runner> | null)?.run === 'function') return given as Runner;
+  assertNotElsewhere(Object(given), elsewhere, place);
   assertFallback(given as PolicySpec);
   return atPath('policy', () => makePolicy(given as PolicySpec));
+}
+
+/** Throws for an option that does not belong into the document of a policy, but beside it. */
+function assertNotElsewhere(spec: object, elsewhere: Table, place: string): void {
+  for (const [key, value] of Object.entries(spec))
+    if (Object.hasOwn(elsewhere, key))
+      throw new OptionsError(`policy.${key}`, value, 'a field of a policy', `${key}, in ${place}`, true);
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { PolicySpec } from 'holdfast';
 import type { fetch as undiciFetch } from 'undici';
 import { type ConnectionOptions, connectionFields, senderOf } from './connections.ts';
 import {
@@ -8,6 +9,7 @@ import {
   type FetchOptions as PlainFetchOptions,
   readFetchOptions,
 } from './fetch.ts';
+import type { Fetch } from './sender.ts';
 
 export type { ClassifyOptions, ResponseHead } from './classify-response.ts';
 export {
@@ -22,20 +24,29 @@ export type { Idempotency, KeyedRequest } from './idempotency-key.ts';
 export { type InterceptorOptions, retryInterceptor } from './interceptor.ts';
 export type { Fetch, FetchInput } from './sender.ts';
 
-/** The options of `createFetch` on Node. They include connection options, which browsers do not have. */
-export interface FetchOptions extends PlainFetchOptions, ConnectionOptions {}
+/**
+ * The `fetch` of undici, whose types differ from those of the global `fetch`. The second signature changes
+ * nothing: because of it, the parameters of an inline function get their types from `Fetch` alone.
+ */
+export interface UndiciFetch {
+  (...args: Parameters<typeof undiciFetch>): ReturnType<typeof undiciFetch>;
+  <_>(...args: Parameters<typeof undiciFetch>): ReturnType<typeof undiciFetch>;
+}
 
-/** Options with the `fetch` of undici. Its types differ from the types of the global `fetch`. */
-export interface UndiciFetchOptions extends AnyFetchOptions, ConnectionOptions {
-  /** The `fetch` of undici, which sends the attempts. Required. */
-  readonly fetch: typeof undiciFetch;
+/** The options of `createFetch` on Node. They include connection options, which browsers do not have. */
+export interface FetchOptions<Spec extends object = PolicySpec>
+  extends AnyFetchOptions<Spec>,
+    ConnectionOptions {
+  /** The `fetch` that sends the attempts: of the global, or of undici. Default: the global `fetch`. */
+  readonly fetch?: Fetch | UndiciFetch | undefined;
 }
 
 /** Creates a `fetch` function that retries failed requests if a retry is safe. */
-export function createFetch(options?: FetchOptions): HoldfastFetch;
-export function createFetch(options: UndiciFetchOptions): HoldfastFetch;
-export function createFetch(given: FetchOptions | UndiciFetchOptions = {}): HoldfastFetch {
-  const options = given as FetchOptions;
-  const settings = readFetchOptions({ ...fetchFields, ...connectionFields }, options);
-  return fetchOver(settings, senderOf(settings.fetch, settings), undefined);
+export function createFetch<Spec extends object = PolicySpec>(
+  options: FetchOptions<Spec> = {},
+): HoldfastFetch<Spec> {
+  // The responses of undici differ from those of the global `fetch` only in their types.
+  const given = options as PlainFetchOptions & ConnectionOptions;
+  const settings = readFetchOptions({ ...fetchFields, ...connectionFields }, given);
+  return fetchOver(settings, senderOf(settings.fetch, settings), undefined) as HoldfastFetch<Spec>;
 }

@@ -7,7 +7,7 @@ import {
   responseClassifier,
   statusField,
 } from './classify-response.ts';
-import { type Runner, runnerOf } from './fetch.ts';
+import { type GivenRunner, type Runner, runnerOf } from './fetch.ts';
 import { type Announce, announceFilter } from './holdfast-header.ts';
 import { type Idempotency, keyMaker } from './idempotency-key.ts';
 import { InterceptedRequest, type InterceptorSettings } from './intercepted-request.ts';
@@ -43,10 +43,10 @@ const fields = {
  * inside of undici's callbacks, so a successful request creates no promise.
  */
 export function retryInterceptor(
-  given: Runner | PolicySpec = {},
+  given: GivenRunner | PolicySpec = {},
   spec: InterceptorOptions = {},
 ): Dispatcher.DispatcherComposeInterceptor {
-  const policy = runnerOf(given);
+  const policy = runnerOf(given, fields, 'the second argument');
   const options = readTable(fields, spec);
   const settings: InterceptorSettings = {
     policy,

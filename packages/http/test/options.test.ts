@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
-import { createFetch, retryInterceptor } from '../src/index.ts';
+import { definePolicy, type Policy, type PolicySpec, policy, retry } from 'holdfast';
+import { explain } from 'holdfast/explain';
+import { lint } from 'holdfast/lint';
+import { fetch as undiciFetch } from 'undici';
+import { expect, expectTypeOf, test } from 'vitest';
+import { createFetch, type Fetch, type HoldfastFetch, retryInterceptor } from '../src/index.ts';
 
 test.each<[said: string, options: object]>([
   ['attempts: not an option; did you mean policy: { attempts }?', { attempts: 3 }],
@@ -29,6 +33,10 @@ test.each<[said: string, options: object]>([
   ],
   ['policy: expected an object, got []', { policy: [] }],
   ['polcy: not an option; did you mean policy?', { polcy: {} }],
+  [
+    'policy.onWait: not an option; did you mean onWait, in createFetch()?',
+    { policy: { onWait: () => undefined } },
+  ],
 ])('%s', (said, options) => {
   expect(() => createFetch(options)).toThrow(said);
 });
@@ -50,4 +58,44 @@ test.each<[said: string, options: object]>([
   ['classify: expected a function', { classify: {} }],
 ])('of an interceptor, %s', (said, options) => {
   expect(() => retryInterceptor({}, options)).toThrow(said);
+});
+
+test('of an interceptor, one that is given as a field of the policy is told where it belongs', () => {
+  const spec = { onWait: () => undefined } as PolicySpec;
+  expect(() => retryInterceptor(spec)).toThrow(
+    'policy.onWait: not an option; did you mean onWait, in the second argument?',
+  );
+});
+
+test('the policy of a fetch can be explained, linted, updated and switched off', () => {
+  const fetch = createFetch({ policy: { name: 'shop', attempts: 2 } });
+  fetch.policy.update({ name: 'shop', attempts: 3 });
+  fetch.policy.kill();
+  expect(fetch.policy.plan.attempts).toBe(3);
+  expect(explain(fetch.policy).policy).toBe('shop');
+  expect(lint(fetch.policy)).toBeInstanceOf(Array);
+});
+
+test('the policy of a fetch has the type of the one that was given', () => {
+  const small = definePolicy([retry])({ attempts: 2 });
+  const fetch = createFetch({ policy: small });
+  expect(fetch.policy).toBe(small);
+  expectTypeOf(fetch.policy).toEqualTypeOf(small);
+  // @ts-expect-error This policy has no breaker.
+  expect(() => fetch.policy.update({ breaker: true })).toThrow('breaker: not an option');
+  expectTypeOf(createFetch({ policy: policy() })).toEqualTypeOf<HoldfastFetch>();
+  expectTypeOf(createFetch().policy).toEqualTypeOf<Policy<PolicySpec>>();
+});
+
+test('a fetch is sent through a function of undici, or through one that is written in place', () => {
+  expectTypeOf(createFetch({ fetch: undiciFetch })).toEqualTypeOf<HoldfastFetch>();
+  createFetch({
+    fetch: async (input, init) => {
+      expectTypeOf(input).toEqualTypeOf<Parameters<Fetch>[0]>();
+      expectTypeOf(init).toEqualTypeOf<RequestInit | undefined>();
+      return new Response();
+    },
+  });
+  // @ts-expect-error It returns no response.
+  createFetch({ fetch: async () => 5 });
 });

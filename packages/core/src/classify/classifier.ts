@@ -17,11 +17,17 @@ export function packsOf(
 ): Pack[] {
   const field = retryOnly ? 'retryOnly' : 'retryOn';
   const named = (retryOnly ?? retryOn).map((choice, index): Pack => {
-    if (typeof choice === 'function') return { pack: '', classify: choice, values: true };
-    const found = typeof choice === 'string' ? packs.find(({ pack }) => pack === choice) : choice;
+    // The policy would call a class as a function, and that call would throw for every error.
+    if (typeof choice === 'function' && !/^class\b/.test(`${choice}`))
+      return { pack: '', classify: choice, values: true };
+    const found = typeof choice === 'string' ? packs.find(({ pack }) => pack === choice) : (choice as Pack);
     if (typeof found?.classify === 'function') return found;
     const names = packs.map(({ pack }) => pack);
-    throw new OptionsError(`${field}[${index}]`, choice, `${names.join(', ')}, a pack or a function`);
+    throw new OptionsError(
+      `${field}[${index}]`,
+      choice,
+      `${names.join(', ')}, a pack or a function: (outcome) => outcome.error instanceof Busy ? 'transient' : undefined`,
+    );
   });
   const usual = retryOnly ? [] : packs.filter(({ byDefault }) => byDefault);
   const chosen = [...new Set([...named, ...usual])];
@@ -56,7 +62,7 @@ export function combine(
           if (judged) return judged;
         }
       } catch (error) {
-        return thrownBy(outcome, error);
+        return misjudged(outcome, `threw ${messageOf(error)}`);
       }
       return outcome.ok ? 'ok' : unknownError;
     },
@@ -66,17 +72,14 @@ export function combine(
 const unknownError: Judgement = { class: 'fatal', unknown: true };
 
 /**
- * Returns the class of an outcome whose classifier threw `error`. The outcome is not retried, and
- * `unreadableHint` tells listeners about `error`.
+ * Returns the class of an outcome whose classifier gave no class. The outcome is not retried, and
+ * `unreadableHint` tells listeners and the story what the classifier `did`.
  */
-export function thrownBy({ ok }: Outcome, error: unknown): Judgement {
-  return {
-    class: ok ? 'ok' : 'fatal',
-    unreadableHint: `a classifier threw ${messageOf(error)}`,
-  };
+export function misjudged({ ok }: Outcome, did: string): Judgement {
+  return { class: ok ? 'ok' : 'fatal', unreadableHint: `a classifier ${did}` };
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   try {
     return `${(error as Error).message ?? ''}`;
   } catch {

@@ -76,12 +76,12 @@ export function decide(rules: Rules, history: History, judged: Judgement, facts:
   const jitterMs = facts.roll * Math.max(0, Math.min(hintMs, hintSpreadMaxMs, (leftMs - hintMs) / 2));
   const delayMs = Math.max(hintMs + jitterMs, asDelayMs(backoffMs), facts.admitsAt - facts.now);
   if (facts.admitsAt === Infinity) return stop('breaker_open');
-  if (delayMs >= leftMs) return stop('patience_too_short');
+  if (delayMs >= leftMs) return stop('patience_too_short', delayMs, leftMs);
   if (facts.tokens < 1) return stop('budget_exhausted');
 
   return { kind: 'retry', at: facts.now + delayMs, delayMs, because: judged.class, costs: 1 };
 }
 
-function stop(because: StopReason): Verdict {
-  return { kind: 'give_up', because };
+function stop(because: StopReason, waitMs?: number, leftMs?: number): Verdict {
+  return { kind: 'give_up', because, waitMs, leftMs };
 }

@@ -30,7 +30,8 @@ export interface Judgement {
   /** True: the class is `fatal` only because no classifier knows the error. */
   readonly unknown?: boolean | undefined;
   /**
-   * A problem to report to the listeners of `subscribe`: an unreadable header, or the error of a classifier.
+   * A problem to report to the listeners of `subscribe`, and in the story: an unreadable header, or what a
+   * classifier threw or returned instead of a class.
    */
   readonly unreadableHint?: string | undefined;
 }

@@ -42,4 +42,11 @@ export type Verdict =
       /** The tokens that the retry costs. The caller of `decide` takes them from the retry budget. */
       readonly costs: number;
     }
-  | { readonly kind: 'give_up'; readonly because: StopReason };
+  | {
+      readonly kind: 'give_up';
+      readonly because: StopReason;
+      /** Only if the wait for the next attempt would have been too long: the ms of that wait. */
+      readonly waitMs?: number | undefined;
+      /** Beside `waitMs`: the ms that were left for it. The usual duration of an attempt is subtracted. */
+      readonly leftMs?: number | undefined;
+    };

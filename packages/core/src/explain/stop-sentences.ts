@@ -30,4 +30,5 @@ export const stopRemedies: Partial<Readonly<Record<StopReason, string>>> = {
   not_idempotent:
     'an `Idempotency-Key` makes it safe to repeat (`createFetch({ idempotency: "auto" })`), if the server knows such keys',
   not_replayable: 'give the body as text, bytes, or a function that makes it anew',
+  budget_exhausted: 'the option `budget` of the policy sets how many retries the successes pay for',
 };

@@ -1,4 +1,5 @@
 import { causesOf } from '../classify/causes-of.ts';
+import type { StopReason } from '../decide/verdict.ts';
 import type { Story, StoryAttempt } from '../report/story.ts';
 import { formatMs } from './format-duration.ts';
 import { stopRemedies, stopSentences } from './stop-sentences.ts';
@@ -11,7 +12,8 @@ const lengthMax = 100;
  * says that there is none.
  */
 export function tellStory(story: Story | undefined): string {
-  if (!story) return 'There is no story: the call succeeded, or no policy ran it.';
+  if (!story)
+    return 'There is no story: the call succeeded, no policy ran it, or it threw a primitive value such as a text, which cannot carry a story (throw an Error).';
   return linesOf(story).join('\n');
 }
 
@@ -56,15 +58,44 @@ function statusSentence(outcome: unknown): string | undefined {
   return `${status} in the text of an error is not read: return the response itself, or throw \`Object.assign(error, { status: ${status} })\`, and the policy knows what it means`;
 }
 
-function ending({ stop, attempts, log }: Story): string {
+const classifierSentence =
+  'so the failure is not tried again: a classifier, such as a function in `retryOn`, returns `transient`, `throttled`, `fatal` or `ignored`, and `undefined` for a failure that it does not know';
+
+function ending({ stop, attempts, log, retryAfterMs }: Story): string {
+  if (!stop)
+    return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
+  const remedy = stopRemedies[stop];
   const last = log.at(-1);
-  if (stop === 'not_retryable' && last?.unknown)
-    return `stopped: ${stop} — ${statusSentence(last.outcome) ?? unknownSentence}`;
-  if (stop) {
-    const remedy = stopRemedies[stop];
-    return `stopped: ${stop} — ${stopSentences[stop]}${remedy ? `: ${remedy}` : ''}`;
-  }
-  return attempts === 0 ? 'nothing was called: the result was known' : `attempt ${attempts} succeeded`;
+  const why = last && (whyNotRetryable(stop, last) ?? whyImpatient(stop, last) ?? whyCancelled(stop, last));
+  const after = retryAfterMs === undefined ? '' : `; calls are tried again in ${wholeMs(retryAfterMs)}`;
+  return `stopped: ${stop} — ${why ?? stopSentences[stop]}${remedy ? `: ${remedy}` : ''}${after}`;
+}
+
+function whyNotRetryable(stop: StopReason, last: StoryAttempt): string | undefined {
+  if (stop !== 'not_retryable') return undefined;
+  // The note may also be about a header of the server. Such a note does not make a failure permanent.
+  if (last.note?.startsWith('a classifier ')) return `${last.note}, ${classifierSentence}`;
+  return last.unknown ? (statusSentence(last.outcome) ?? unknownSentence) : undefined;
+}
+
+function whyImpatient(stop: StopReason, last: StoryAttempt): string | undefined {
+  if (stop !== 'patience_too_short' || last.verdict.kind !== 'give_up') return undefined;
+  const { verdict, retryAfterMs } = last;
+  const { waitMs, leftMs } = verdict;
+  // A backoff of Infinity means that no attempt follows.
+  if (waitMs === undefined || leftMs === undefined || waitMs === Infinity) return undefined;
+  const left = leftMs > 0 ? `${wholeMs(leftMs)} were left` : 'no time was left';
+  // The wait may also come from the backoff, or from the breaker.
+  const isAsked = retryAfterMs !== undefined && retryAfterMs >= leftMs && retryAfterMs <= waitMs;
+  return isAsked
+    ? `the server asked for a wait of ${wholeMs(retryAfterMs)}, and ${left}`
+    : `the wait for the next attempt would have been ${wholeMs(waitMs)}, and ${left}`;
+}
+
+function whyCancelled(stop: StopReason, { note }: StoryAttempt): string | undefined {
+  return stop === 'cancelled' && note?.startsWith('onWait threw ')
+    ? `${note}, and that ends the run`
+    : undefined;
 }
 
 function describe(outcome: unknown): string {

@@ -1,11 +1,11 @@
 import type { Pack } from '../decide/outcome.ts';
-import { isDocument, readTable, type Table } from '../fields.ts';
+import { isDocument, readTable, type Table, text } from '../fields.ts';
 import { OptionsError } from '../report/errors.ts';
 import { ambientContext } from '../run/ambient-context.ts';
 import { runnerOf } from '../run/fast-path.ts';
 import { attemptRun, type Ending } from '../run/promise-driver.ts';
 import type { Operation, RunOptions } from '../run/run-options.ts';
-import { argumentsError } from '../run/run-options.ts';
+import { argumentsError, runFields } from '../run/run-options.ts';
 import { Work } from '../run/work.ts';
 import type { Clock, Random } from '../time/clock.ts';
 import { systemClock, systemRandom } from '../time/system-clock.ts';
@@ -82,14 +82,11 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     .filter((each): each is Part => 'fields' in each)
     .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   const packs = chosen.filter((each): each is Pack => 'pack' in each);
-  const table: Table = Object.assign({}, ...parts.map(({ fields }) => fields));
+  const table: Table = Object.assign({ name: text() }, ...parts.map(({ fields }) => fields));
 
   function read(document: SpecOfParts<P>): Input {
     if (!isDocument(document)) throw new OptionsError('policy', document, 'an object');
-    const { name, ...fields } = document as { name?: string } & object;
-    if (name !== undefined && (typeof name !== 'string' || !name))
-      throw new OptionsError('name', name, 'a text');
-    return { name, fields, settings: readTable(table, fields) };
+    return { fields: document, settings: readTable(table, document, '', [runFields, 'run()']) };
   }
 
   function make(
@@ -100,7 +97,8 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
     const counters = new Counters();
     const killSwitch = { isOn: false };
 
-    function compile({ name, fields, settings }: Input): Pick<Policy, 'name' | 'plan' | 'settings'> {
+    function compile({ fields, settings }: Input): Pick<Policy, 'name' | 'plan' | 'settings'> {
+      const name = settings.name as string | undefined;
       const plan = emptyPlan(name, packs, environment, counters, killSwitch);
       for (const part of parts) part.create(settings, plan, fields);
       plan.needsClock ||= plan.patienceMs < Infinity;
@@ -120,7 +118,7 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
       run: undefined as never,
       try(operation, options) {
         const { plan } = made;
-        const wrong = argumentsError(operation, options);
+        const wrong = argumentsError(operation, options, plan);
         if (wrong) return Promise.reject(wrong);
         const refused = ambientContext() ? undefined : plan.fastRefusal?.(plan, options);
         return refused ? Promise.resolve(refused) : (plan.runLayers ?? attemptRun)(plan, operation, options);
@@ -170,7 +168,6 @@ export function definePolicy<const P extends readonly (Part | Pack)[]>(
 }
 
 interface Input {
-  readonly name: string | undefined;
   readonly fields: object;
   readonly settings: Readonly<Record<string, unknown>>;
 }

@@ -66,7 +66,7 @@ export class OptionsError extends HoldfastError {
   }
 }
 
-function show(value: unknown): string {
+export function show(value: unknown): string {
   try {
     return ((typeof value !== 'number' && JSON.stringify(value)) || String(value)).slice(0, 80);
   } catch {
@@ -93,7 +93,7 @@ const codes: Record<RefusalReason, string> = {
 
 /**
  * The error of a call that the policy refused without calling the operation. `retryAfterMs` says after how
- * many ms a call may be admitted, if that is known.
+ * many whole ms a call may be admitted, if that is known.
  */
 export class RefusedError extends HoldfastError {
   declare readonly reason: RefusalReason;
@@ -105,8 +105,13 @@ export class RefusedError extends HoldfastError {
     super(codes[reason], target === undefined ? says : `${target}: ${says}`);
     this.reason = reason;
     this.target = target;
-    this.retryAfterMs = retryAfterMs;
+    this.retryAfterMs = knownMs(retryAfterMs);
   }
+}
+
+/** Rounds up to whole ms, so that a call after this time is not too early. Infinity means that it is unknown. */
+export function knownMs(ms: number | undefined): number | undefined {
+  return ms! < Infinity ? Math.ceil(ms!) : undefined;
 }
 
 let isTracing = false;

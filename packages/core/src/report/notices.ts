@@ -6,6 +6,7 @@ import { definePart } from '../policy/part.ts';
 import type { Plan } from '../policy/plan.ts';
 import type { Attempt, GuardedAttempt } from '../run/attempt.ts';
 import type { Work } from '../run/work.ts';
+import { OptionsError } from './errors.ts';
 import type { Reporter } from './reporter.ts';
 
 interface Heading {
@@ -76,7 +77,10 @@ export type Notice =
   | (Heading & { readonly type: 'cache'; readonly stale: boolean })
   /** The policy gave up a call, but the call still ran when the bulkhead took back its permit. */
   | (Heading & { readonly type: 'zombie'; readonly attempt: number; readonly observed?: true })
-  /** A server said when to try again, but the header could not be parsed. Or a classifier threw an error. */
+  /**
+   * A server said when to try again, but the header could not be parsed. Or a classifier threw an error, or
+   * returned something that is not a class.
+   */
   | (OfWork & { readonly type: 'unreadable_hint'; readonly attempt: number; readonly hint: string })
   /** A breaker changed its state. */
   | (Heading & {
@@ -113,9 +117,11 @@ const channel = diagnosticsChannel('holdfast:notice');
 
 /**
  * Calls `listener` with every notice of all policies that have the part `notices`. `around` wraps each call
- * of an operation. Returns a function that unsubscribes.
+ * of an operation. Returns a function that unsubscribes. If `listener` throws, the run and the other listeners
+ * are not affected: the error is rethrown in a microtask, so the process gets it as an uncaught exception.
  */
 export function subscribe(listener: Listener, around?: Around): () => void {
+  if (typeof listener !== 'function') throw new OptionsError('listener', listener, 'a function');
   const subscription = { listener, around };
   subscriptions.add(subscription);
   return () => subscriptions.delete(subscription);

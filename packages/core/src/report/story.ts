@@ -16,6 +16,11 @@ export interface StoryAttempt {
   readonly unknown?: boolean | undefined;
   /** In how many ms the server asked to be called again, counted from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
+  /**
+   * A problem after the attempt: a header of the server that could not be parsed, what a classifier threw or
+   * returned instead of a class, or what `onWait` threw.
+   */
+  readonly note?: string | undefined;
   /** The error, or the returned value that was classified as a failure. */
   readonly outcome: unknown;
   readonly verdict: Verdict;
@@ -33,6 +38,11 @@ export interface Story {
   readonly log: readonly StoryAttempt[];
   /** The story (the record) of another run inside the operation, if that run gave up on the same error. */
   readonly inner: Story | undefined;
+  /**
+   * If a part of the policy, such as the breaker, refused the last attempt: in how many whole ms a call may be
+   * admitted, if that is known.
+   */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Describes the end of a run that gave up. It is stored with the error that the run threw. */

@@ -1,3 +1,4 @@
+import { messageOf } from '../classify/classifier.ts';
 import type { Outcome } from '../decide/outcome.ts';
 import type { Attempt } from './attempt.ts';
 import { type Driver, STOP, type Step, WAIT } from './step.ts';
@@ -39,15 +40,17 @@ export function notifyWait(work: Work, step: Step): Step {
   const { attempt, options, patienceEndsAt, previousDelayMs: delayMs } = work;
   if (step !== WAIT || !work.backingOff || !delayMs || !options?.onWait) return step;
   const now = work.plan.clock.now();
+  const last = work.log.at(-1)!;
   try {
     options.onWait({
       attempt,
       delayMs: Math.round(delayMs),
-      because: work.log.at(-1)!.class,
+      because: last.class,
       patienceLeft: Math.round(patienceEndsAt - now),
     });
     return work.stop ? STOP : WAIT;
   } catch (error) {
+    (last as { note?: string }).note = `onWait threw ${messageOf(error)}`;
     return work.cancel(now, error);
   }
 }

@@ -28,7 +28,7 @@ export function runnerOf(made: {
 }): <T>(operation: Operation<T>, options?: RunOptions) => Promise<T> {
   return function run_<T>(operation: Operation<T>, options?: RunOptions): Promise<T> {
     const { plan } = made;
-    const wrong = (options || typeof operation !== 'function') && argumentsError(operation, options);
+    const wrong = (options || typeof operation !== 'function') && argumentsError(operation, options, plan);
     // Invalid arguments reject the promise, because `run` must not throw synchronously.
     if (wrong) return Promise.reject(wrong);
     const { canSkipMachine, fastPath, runLayers } = plan;

@@ -1,5 +1,5 @@
 import type { Plan } from '../policy/plan.ts';
-import { refusedQuickly } from '../report/errors.ts';
+import { knownMs, refusedQuickly } from '../report/errors.ts';
 import { nextSerial, type RunEnding, recordEnding, type Story } from '../report/story.ts';
 import type { Failure } from './promise-driver.ts';
 import type { RunOptions } from './run-options.ts';
@@ -53,8 +53,7 @@ export class Refused implements Failure<never>, RunEnding {
 
   get error(): unknown {
     if (!this.#error) {
-      const afterMs = this.#afterMs;
-      this.#error = refusedQuickly('breaker_open', this.#target, afterMs < Infinity ? afterMs : undefined);
+      this.#error = refusedQuickly('breaker_open', this.#target, this.#afterMs);
       recordEnding(this.#error, this);
     }
     return this.#error;
@@ -72,6 +71,7 @@ export class Refused implements Failure<never>, RunEnding {
       stop: 'breaker_open',
       log: [],
       inner: undefined,
+      retryAfterMs: knownMs(this.#afterMs),
     };
   }
 }

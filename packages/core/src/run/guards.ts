@@ -8,6 +8,7 @@ import { OVERFLOW } from '../machines/targets.ts';
 import {
   ExpiredError,
   isExpired,
+  knownMs,
   OptionsError,
   type RefusalReason,
   refusedQuickly,
@@ -181,12 +182,11 @@ export class Guards {
   }
 
   refusal(): unknown {
-    const { refused } = this;
-    if (!refused || refused.because !== this.work.stop || this.work.attempt > 0) return this.work.result;
+    const { refused, work } = this;
+    if (!refused || refused.because !== work.stop || work.attempt > 0) return work.result;
     // `refused` is cleared, because the error must be created only once.
     this.refused = undefined;
-    const afterMs = refused.admitsAt - this.work.endedAt;
-    return refusedQuickly(refused.because, refused.target.name, afterMs < Infinity ? afterMs : undefined);
+    return refusedQuickly(refused.because, refused.target.name, work.retryAfterMs);
   }
 
   private get isOneOfMany(): boolean {
@@ -304,8 +304,12 @@ export class Guards {
       const target = this.isOneOfMany && this.work.plan.choose!(this.work, now, refused);
       // No other target is left. If the refused attempt was a hedge (a second attempt), the run waits for the
       // first one. Otherwise the run ends.
-      if (!target)
-        return this.work.current ? WAIT : this.work.giveUp(now, this.refused!.because, this.work.result);
+      if (!target) {
+        const { work } = this;
+        if (work.current) return WAIT;
+        work.retryAfterMs = knownMs(this.refused!.admitsAt - now);
+        return work.giveUp(now, this.refused!.because, work.result);
+      }
       admission = this.admit(now, target);
     }
     return admission;

@@ -3,6 +3,7 @@ import type { StopReason } from '../decide/verdict.ts';
 import { callback, duration, type Field, flag, text, unknownField, word } from '../fields.ts';
 import type { Duration } from '../policy/duration.ts';
 import { readDuration } from '../policy/duration.ts';
+import type { Plan } from '../policy/plan.ts';
 import { OptionsError } from '../report/errors.ts';
 
 /** The argument that an operation gets at each attempt. */
@@ -94,7 +95,8 @@ const name = /* @__PURE__ */ text();
 const choice = /* @__PURE__ */ flag();
 const fn = /* @__PURE__ */ callback();
 
-const fields: Readonly<Record<keyof RunOptions, Field>> = {
+/** Without `observed`, which only the code of Holdfast may set. */
+export const runFields: Readonly<Record<Exclude<keyof RunOptions, 'observed'>, Field>> = {
   // `patience` may be Infinity: a caller that has no time limit itself passes Infinity on.
   patience: { ...duration(), read: (value) => (readDuration(value) >= 0 ? value : undefined) },
   signal: {
@@ -112,7 +114,6 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
   priority: /* @__PURE__ */ word(undefined, ...(Object.keys(priorityRank) as Priority[])),
   cacheKey: name,
   ambient: choice,
-  observed: choice,
   onWait: fn,
 };
 
@@ -123,6 +124,7 @@ const fields: Readonly<Record<keyof RunOptions, Field>> = {
 export function argumentsError(
   operation: unknown,
   options: RunOptions | undefined,
+  plan: Plan,
 ): OptionsError | undefined {
   if (typeof operation !== 'function') {
     const got = operation instanceof Promise ? 'a promise' : operation;
@@ -131,10 +133,12 @@ export function argumentsError(
   for (const key in options) {
     const value = options![key as keyof RunOptions] ?? undefined;
     if (value === undefined) continue;
-    const field = fields[key as keyof RunOptions];
-    // `fields` inherits properties such as `constructor`, which have no `read`.
+    const field = runFields[key as keyof typeof runFields];
+    // `runFields` inherits properties such as `constructor`, which have no `read`.
     if (field?.read?.(value, key) === undefined)
-      return field?.kind ? new OptionsError(key, value, field.kind) : unknownField(fields, key, value);
+      return field?.kind
+        ? new OptionsError(key, value, field.kind)
+        : unknownField(runFields, key, value, '', [plan.policy!.settings, 'policy()']);
   }
   return undefined;
 }

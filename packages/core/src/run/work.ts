@@ -1,11 +1,11 @@
-import { thrownBy } from '../classify/classifier.ts';
+import { messageOf, misjudged } from '../classify/classifier.ts';
 import { decide, done, type History } from '../decide/decide.ts';
 import type { Classifier, Judgement, Outcome, OutcomeClass } from '../decide/outcome.ts';
 import type { StopReason, Verdict } from '../decide/verdict.ts';
 import type { RetryBudget } from '../machines/budget.ts';
 import type { Target } from '../machines/target.ts';
 import type { Plan } from '../policy/plan.ts';
-import { isExpired } from '../report/errors.ts';
+import { isExpired, show } from '../report/errors.ts';
 import { endedInside, nextSerial, type Story, type StoryAttempt } from '../report/story.ts';
 import { Attempt } from './attempt.ts';
 import { callUser } from './call-user.ts';
@@ -54,6 +54,8 @@ export class Work implements History {
   declare endedAt: number;
   declare log: StoryAttempt[];
   declare inner: Story | undefined;
+  /** If a guard refused the last attempt: in how many ms it may admit one. */
+  declare retryAfterMs: number | undefined;
   /**
    * The driver of this run. It performs the steps that are caused by the queue of the bulkhead (the limit of
    * calls in flight).
@@ -82,6 +84,7 @@ export class Work implements History {
     this.endedAt = -1;
     this.log = none;
     this.inner = undefined;
+    this.retryAfterMs = undefined;
     this.driver = undefined;
   }
 
@@ -167,6 +170,7 @@ export class Work implements History {
       class: judged.class,
       unknown: judged.unknown,
       retryAfterMs: judged.retryAfterMs,
+      note: judged.unreadableHint,
       outcome: result,
       verdict,
     };
@@ -227,9 +231,9 @@ export class Work implements History {
   }
 
   get story(): Story {
-    const { stop, log, inner } = this;
+    const { stop, log, inner, retryAfterMs } = this;
     const tookMs = this.endedAt - this.startedAt;
-    return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner };
+    return { policy: this.plan.name, attempts: this.attempt, tookMs, stop, log, inner, retryAfterMs };
   }
 
   /**
@@ -282,7 +286,7 @@ export function judge(plan: Plan, options: RunOptions | undefined, outcome: Outc
   const judged = typeof answer === 'object' ? answer : { class: answer ?? (outcome.ok ? 'ok' : 'fatal') };
   // A thrown error is never `ok`. An answer that is not a class, such as a promise, means no retry.
   const isKnown = classes.includes(judged.class) && (outcome.ok || judged.class !== 'ok');
-  return isKnown ? judged : { class: outcome.ok ? 'ok' : 'fatal' };
+  return isKnown ? judged : misjudged(outcome, `returned ${show(answer)}`);
 }
 
 function askCaller(
@@ -293,7 +297,7 @@ function askCaller(
   try {
     return options?.classify?.(outcome, epochMs);
   } catch (error) {
-    return thrownBy(outcome, error);
+    return misjudged(outcome, `threw ${messageOf(error)}`);
   }
 }
 
