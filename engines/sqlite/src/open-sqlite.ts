@@ -9,7 +9,7 @@ import {
   type SizeLimitOptions,
 } from '@holdfast/contracts';
 import { type Clock, OptionsError, type Random, systemClock, systemRandom } from 'holdfast';
-import { assertKnownFields } from 'holdfast/fields';
+import { assertKnownFields, isDocument } from 'holdfast/fields';
 import { Appointments } from './appointments.ts';
 import { AuditLog } from './audit-log.ts';
 import { sqliteBroker } from './broker.ts';
@@ -129,7 +129,7 @@ const cacheKib = 8 * 1024;
 
 /** Opens an engine that stores everything in one file. Many processes may open the same file. */
 export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> {
-  assertKnownFields(known, options);
+  assertOptions(options);
   const { file, durability = 'process', clock = systemClock, random = systemRandom } = options;
   const { keepMarksMs = 60 * dayMs, keepParkedMs = 30 * dayMs, keepAuditMs = 365 * dayMs } = options;
   const { monotonic = monotonicClockOf(clock) } = options;
@@ -178,7 +178,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqliteEngine> 
   const presence = new SqlitePresence(store);
   const ledger = new SqliteLedger(store, marks);
   const rateLimits = new SqliteRateLimits(store);
-  const journal = sqliteJournal(store, bells, limits);
+  const journal = sqliteJournal(store, bells, audit, limits);
   const removeSettled = store.prepare(`
     DELETE FROM holdfast_settled WHERE seq IN (SELECT seq FROM holdfast_settled WHERE removed_at <= ? LIMIT ? + 0)`);
 
@@ -258,7 +258,7 @@ function connect(file: string, durability: 'process' | 'power', mustExist: boole
   let database: DatabaseSync | undefined;
   try {
     // Opening a missing file would create it, so check first.
-    if (mustExist && !existsSync(file)) throw noStore();
+    if (mustExist && !existsSync(file)) throw noFile(file);
     assertFolder(file);
     database = openDatabase(file, { timeout: openTimeoutMs });
     if (mustExist && versionOf(database) === undefined) throw noStore();
@@ -278,6 +278,24 @@ function connect(file: string, durability: 'process' | 'power', mustExist: boole
   }
 }
 
+function assertOptions(options: object): void {
+  if (!isDocument(options)) {
+    // A text may be a URL with a password, which the error must not show.
+    const shown = typeof options === 'string' && isUrl(options) ? 'a URL' : options;
+    throw new OptionsError('openSqlite', shown, "options such as { file: 'x.db' }");
+  }
+  for (const word of ['path', 'filename']) {
+    if (!Object.hasOwn(options, word)) continue;
+    throw new OptionsError(word, undefined, Object.keys(known).join(', '), 'file', true);
+  }
+  assertKnownFields(known, options);
+}
+
+function noFile(file: string): SqliteError {
+  if (file === ':memory:') return noStore();
+  return new SqliteError('NO_STORE', `${isUrl(file) ? 'the file' : file} does not exist`);
+}
+
 function noStore(): SqliteError {
   return new SqliteError('NO_STORE', 'the file holds no store of ours');
 }
@@ -287,7 +305,11 @@ function noStore(): SqliteError {
  * database file". A URL is not checked: it may contain a password, which the error must not show.
  */
 function assertFolder(file: string): void {
-  if (file === ':memory:' || file.startsWith('file:') || file.includes('://')) return;
+  if (file === ':memory:' || isUrl(file)) return;
   const folder = path.dirname(path.resolve(file));
   if (!existsSync(folder)) throw new SqliteError('FAILED', `there is no folder ${folder}: create it first`);
+}
+
+function isUrl(file: string): boolean {
+  return file.startsWith('file:') || file.includes('://');
 }

@@ -44,6 +44,17 @@ function turn(): Promise<void> {
   return new Promise((resolve) => later(resolve));
 }
 
+test.each([
+  ["openSqlite: expected options such as { file: 'x.db' }, got undefined", undefined],
+  ['openSqlite: expected options such as { file: \'x.db\' }, got "x.db"', 'x.db'],
+  ['openSqlite: expected options such as { file: \'x.db\' }, got "a URL"', 'libsql://user:s3cret@host/x'],
+  ['file: expected the path of a file, got undefined', {}],
+  ['path: not an option; did you mean file?', { path: 'x.db' }],
+  ['filename: not an option; did you mean file?', { filename: 'x.db' }],
+])('%s', async (said, options) => {
+  await expect(openSqlite(options as never)).rejects.toThrow(said);
+});
+
 const lease = { owner: 'w', limit: 100, leaseMs: 1000 };
 
 test('errors that look alike are kept apart', async () => {
@@ -94,8 +105,14 @@ describe('the file', () => {
     const absent = `${file}.absent`;
     await expect(openSqlite({ file: absent, mustExist: true })).rejects.toMatchObject({
       code: 'HOLDFAST_SQLITE_NO_STORE',
+      message: `${absent} does not exist`,
     });
     expect(existsSync(absent)).toBe(false);
+    const url = openSqlite({ file: 'libsql://user:s3cret@host/x', mustExist: true });
+    await expect(url).rejects.toMatchObject({
+      code: 'HOLDFAST_SQLITE_NO_STORE',
+      message: 'the file does not exist',
+    });
   });
 
   test('of an older release is brought up to date, and keeps what it holds', async () => {

@@ -11,6 +11,7 @@ export {
 export type { HeaderNames } from './header-names.ts';
 export {
   type GracefulShutdown,
+  type GracefulShutdownEnvironment,
   type GracefulShutdownOptions,
   gracefulShutdown,
   type ShutdownApp,

@@ -19,7 +19,7 @@ export interface NodeGuardOptions {
   readonly clock?: Clock | undefined;
   /**
    * Called when the handler, or a function in the options of a part, throws or rejects. The client gets a
-   * 500. Default: emits a process warning.
+   * 500. Default: emits a process warning with the stack of the error, the method and the path.
    */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined;
 }
@@ -67,6 +67,24 @@ function call(
   }
 }
 
-function warn(error: unknown): void {
-  process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+/** The warning has no query, no headers and no body, because they may contain secrets. */
+function warn(error: unknown, { method, url = '' }: IncomingMessage): void {
+  const detail = stackOf(error);
+  process.emitWarning(`${method} ${pathOf(url)} failed`, { type: 'HoldfastWarning', detail });
+}
+
+/** A proxy sends whole URLs, which may contain a password. */
+function pathOf(url: string): string {
+  const path = url.startsWith('/') ? url : URL.canParse(url) ? new URL(url).pathname : '';
+  return path.replace(/[?#].*/s, '');
+}
+
+/** How many causes of an error are shown. An error may be its own cause. */
+const causesMax = 5;
+
+function stackOf(error: unknown, causesLeft = causesMax): string {
+  if (!(error instanceof Error)) return String(error);
+  const { stack = String(error), cause } = error;
+  const hasCause = cause instanceof Error && causesLeft > 0;
+  return hasCause ? `${stack}\nCaused by: ${stackOf(cause, causesLeft - 1)}` : stack;
 }

@@ -1,8 +1,9 @@
 import 'holdfast/ambient';
-import { callback, type FieldsOf, readTable } from 'holdfast/fields';
+import { callback, type FieldsOf } from 'holdfast/fields';
 import type { Exchange } from './exchange.ts';
 import { readKey } from './idempotency/idempotency-key.ts';
 import { storeKey } from './idempotency/request-fingerprint.ts';
+import { readOptions } from './option-fields.ts';
 import type { Part } from './part.ts';
 import { problem } from './problem.ts';
 
@@ -30,7 +31,7 @@ const invalid = problem('key-invalid');
  * client of this service retries.
  */
 export function packaging(options: PackagingOptions = {}): Part {
-  const { scope } = readTable(packagingFields, options, 'packaging.');
+  const { scope } = readOptions(packagingFields, options, 'packaging', '{ scope }');
   return {
     name: 'packaging',
     enter(exchange) {

@@ -4,6 +4,7 @@ import { Agent, createServer, get } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
 import fastify from 'fastify';
+import { virtualClock } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gracefulShutdown } from '../src/index.ts';
 import { listen } from './frameworks.ts';
@@ -166,4 +167,46 @@ test('a Fastify app is closed with its hooks, after the last response', async ()
   expect(await (await running).text()).toBe('done');
   expect(await ended).toBe(0);
   expect(happened).toEqual(['response', 'onClose', 'after']);
+});
+
+describe('Ctrl-C', () => {
+  /** Sends a signal to the shutdown alone, because other code of this process may listen, too. */
+  async function signalled(signal: 'SIGINT' | 'SIGTERM', isTerminal: boolean) {
+    const clock = virtualClock();
+    const release = Promise.withResolvers<void>();
+    const server = createServer(async (_request, response) => {
+      await release.promise;
+      response.end('done');
+    });
+    const running = await listen(server);
+    onTestFinished(() => running[Symbol.asyncDispose]());
+    const others = new Set(process.listeners(signal));
+    const ending = gracefulShutdown(server, { exit: false, signals: signal }, { clock, isTerminal });
+    onTestFinished(() => ending.dispose());
+    const response = fetch(running.origin);
+    await once(server, 'request');
+    for (const each of process.listeners(signal)) if (!others.has(each)) each(signal);
+    return { clock, release, server, response, ending };
+  }
+
+  test('in a terminal skips the delay for load balancers, and running requests still end', async () => {
+    const { release, server, response, ending } = await signalled('SIGINT', true);
+    await expect.poll(() => server.listening).toBe(false);
+    release.resolve();
+    expect(await (await response).text()).toBe('done');
+    expect(await ending.shutdown()).toBe(0);
+  });
+
+  test.each([
+    ['SIGINT', false],
+    ['SIGTERM', true],
+  ] as const)('is not %s with a terminal: %s', async (signal, isTerminal) => {
+    const { clock, release, server, response } = await signalled(signal, isTerminal);
+    await clock.advance('4s');
+    expect(server.listening).toBe(true);
+    await clock.advance('2s');
+    await expect.poll(() => server.listening).toBe(false);
+    release.resolve();
+    await response;
+  });
 });

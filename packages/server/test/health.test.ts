@@ -74,6 +74,27 @@ describe('readiness', () => {
     ]);
   });
 
+  test('says that no policy has the name of a dependency, and stays ready', async () => {
+    const check = () => false;
+    const dependencies = {
+      pay: { policy: 'health-no-such-policy' },
+      db: { policy: 'health-no-such-policy', check, critical: false },
+    };
+    const part = health({ ...tokened, dependencies });
+    await using server = await plain.serve([part], () => reply(404));
+    const answer = await fetch(`${server.origin}/readyz`, authorized);
+    expect([answer.status, await answer.json()]).toMatchObject([
+      200,
+      {
+        status: 'warn',
+        checks: {
+          pay: { status: 'warn', error: 'no policy is named health-no-such-policy' },
+          db: { status: 'warn', error: 'it said no' },
+        },
+      },
+    ]);
+  });
+
   test('does not wait for a dependency that hangs', async () => {
     let aborted = false;
     const check = (signal: AbortSignal) =>

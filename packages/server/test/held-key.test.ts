@@ -1,7 +1,7 @@
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { ambientContext } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { type IdempotencyOptions, idempotency } from '../src/index.ts';
+import { deadline, guardWeb, type IdempotencyOptions, idempotency } from '../src/index.ts';
 import { frameworks, type Handler, plain, reply } from './frameworks.ts';
 
 async function setup(options: Partial<IdempotencyOptions>, handler: Handler, serve = plain.serve) {
@@ -50,6 +50,145 @@ describe.each(frameworks)('an effect in the transaction of its key on $name', ({
     );
     expect((await it.post()).status).toBe(201);
   });
+});
+
+describe.each(frameworks)(
+  'a failure of a handler that changes data only in `commit`, on $name',
+  ({ serve }) => {
+    const retryOf = (answer: Response) => answer.headers.get('holdfast');
+
+    test('frees the key if it comes before the commit, and says that a retry is safe', async () => {
+      const ways: Handler[] = [
+        () => {
+          throw new Error('no connection');
+        },
+        () => reply(503, 'not now'),
+        ({ context }) =>
+          context.idempotent!.commit(() => {
+            throw new Error('no stock');
+          }),
+        ({ context }) => context.idempotent!.commit(() => reply(201, 'done')),
+      ];
+      let calls = 0;
+      await using it = await setup({ transactional: true }, (call) => ways[calls++]!(call), serve);
+      const answers = [await it.post(), await it.post(), await it.post(), await it.post(), await it.post()];
+      expect(answers.map(({ status }) => status)).toEqual([500, 503, 500, 201, 201]);
+      expect(answers.map(retryOf)).toEqual([...Array(3).fill('retry=safe'), null, null]);
+      expect(await answers[1]!.text()).toBe('not now');
+      expect(calls).toBe(4);
+    });
+
+    test('frees the key if its time ends before the commit', async () => {
+      const { ledger } = memoryEngine();
+      let calls = 0;
+      const parts = [
+        deadline({ timeout: '100ms' }),
+        idempotency({ ledger, scope: 'public', transactional: true }),
+      ];
+      await using server = await serve(parts, async ({ context: { signal, idempotent } }) => {
+        if (++calls === 1) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        signal.throwIfAborted();
+        return idempotent!.commit(() => reply(201, 'done'));
+      });
+      const post = () => fetch(server.origin, { method: 'POST', headers: { 'idempotency-key': 'k' } });
+      const first = await post();
+      expect([first.status, retryOf(first)]).toEqual([500, 'retry=safe']);
+      expect([(await post()).status, calls]).toEqual([201, 2]);
+    });
+
+    test('is repeated as it was if it was committed, and so is a refusal without a commit', async () => {
+      const answers: Record<string, Handler> = {
+        committed: ({ context }) => context.idempotent!.commit(() => reply(502, 'half')),
+        refused: () => reply(422, 'no lamp'),
+        fine: () => reply(200, 'nothing to do'),
+      };
+      await using it = await setup(
+        { transactional: true },
+        (call) => answers[call.url.slice(1)]!(call),
+        serve,
+      );
+      const again = async (name: string) => {
+        await (await it.post(name, `/${name}`)).text();
+        const answer = await it.post(name, `/${name}`);
+        return [
+          answer.status,
+          answer.headers.get('idempotent-replayed'),
+          retryOf(answer),
+          await answer.text(),
+        ];
+      };
+      expect(await again('committed')).toEqual([502, 'true', 'retry=never', 'half']);
+      expect(await again('refused')).toEqual([422, 'true', null, 'no lamp']);
+      expect(await again('fine')).toEqual([200, 'true', null, 'nothing to do']);
+    });
+
+    test('says what the handler says about retries', async () => {
+      await using it = await setup(
+        { transactional: true },
+        () => reply(500, '', { holdfast: 'retry=never' }),
+        serve,
+      );
+      expect(retryOf(await it.post())).toBe('retry=never');
+    });
+
+    test('is recorded without that promise, and a retry is told to stop', async () => {
+      let calls = 0;
+      await using it = await setup(
+        {},
+        () => {
+          calls++;
+          throw new Error('no connection');
+        },
+        serve,
+      );
+      const [first, again] = [await it.post(), await it.post()];
+      expect([first.status, first.headers.get('idempotent-replayed'), retryOf(first)]).toEqual([
+        500,
+        null,
+        null,
+      ]);
+      expect([again.status, again.headers.get('idempotent-replayed'), retryOf(again)]).toEqual([
+        500,
+        'true',
+        'retry=never',
+      ]);
+      expect(calls).toBe(1);
+    });
+  },
+);
+
+describe('a commit whose outcome is unknown when its handler fails', () => {
+  test('is not called undone', async () => {
+    const { ledger } = memoryEngine();
+    const settled = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    await using it = await setup({ ledger, transactional: true, lease: '10s' }, async ({ context }) => {
+      const committing = context.idempotent!.commit(async () => {
+        begun.resolve();
+        await settled.promise;
+        return reply(201, 'done');
+      });
+      committing.catch(() => {});
+      await begun.promise;
+      throw new Error('too late');
+    });
+    const first = await it.post();
+    expect([first.status, first.headers.get('holdfast')]).toEqual([500, null]);
+    settled.resolve();
+  });
+});
+
+test('a handler of guardWeb that throws before its commit frees the key', async () => {
+  let calls = 0;
+  const once = idempotency({ ledger: memoryEngine().ledger, scope: 'public', transactional: true });
+  const guarded = guardWeb([once], () => {
+    if (++calls === 1) throw new Error('no connection');
+    return new Response('done');
+  });
+  const post = () =>
+    guarded(new Request('http://a/', { method: 'POST', headers: { 'idempotency-key': 'k' } }));
+  await expect(post()).rejects.toThrow('no connection');
+  expect(await (await post()).text()).toBe('done');
 });
 
 describe.each(frameworks)('phases on $name', ({ serve }) => {

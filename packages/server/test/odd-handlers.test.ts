@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
 import type net from 'node:net';
 import { Readable } from 'node:stream';
@@ -215,6 +216,27 @@ describe('a handler of node:http that fails', () => {
       expect((await post(server.origin, 'x', { 'idempotency-key': key })).status).toBe(500);
     }
     expect(told.map(String)).toEqual(['Error: a bug', 'Error: a bug']);
+  });
+
+  test('is reported with its stack, method and path, and without what may be secret', async () => {
+    const warned = once(process, 'warning');
+    const cause = new Error('no route to host');
+    await using server = await serve(
+      guard([], () => {
+        throw new Error('no connection', { cause });
+      }),
+    );
+    const response = await fetch(`${server.origin}/orders/1?token=s3cret`, {
+      method: 'POST',
+      body: 's3cret',
+      headers: { authorization: 's3cret' },
+    });
+    expect(response.status).toBe(500);
+    const [{ message, detail }] = (await warned) as [Error & { detail: string }];
+    expect(message).toBe('POST /orders/1 failed');
+    expect(detail).toMatch(/^Error: no connection\n +at .*odd-handlers\.test\.ts/);
+    expect(detail).toContain('Caused by: Error: no route to host\n');
+    expect(message + detail).not.toContain('s3cret');
   });
 
   test('after it has begun to respond has its connection closed', async () => {

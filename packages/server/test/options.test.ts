@@ -6,6 +6,7 @@ import { guard as guardExpress } from '../src/express.ts';
 import { guard as guardFastify } from '../src/fastify.ts';
 import { guard as guardHono } from '../src/hono.ts';
 import {
+  bulkhead,
   deadline,
   gracefulShutdown,
   guardWeb,
@@ -72,6 +73,52 @@ describe('an option that would be of no use is refused by its name', () => {
     ],
     ['got undefined', () => gracefulShutdown(undefined as never)],
     [
+      "idempotency: expected options such as { ledger, scope: 'public' }, got undefined",
+      () => idempotency(undefined as never),
+    ],
+    ['deadline: expected options such as { timeout: \'3s\' }, got "3s"', () => deadline('3s' as never)],
+    ['rateLimit: expected options such as', () => rateLimit(['100/m'] as never)],
+    ['shed: expected options such as { ceiling: 1000 }, got 5', () => shed(5 as never)],
+    ['health: expected options such as', () => health(null as never)],
+    [
+      'harden.server: expected the server that createServer() or app.listen() returns, or the `server` of a Fastify app, got "object"',
+      () => harden({} as never),
+    ],
+    ['harden.server: expected the server', () => harden(undefined as never)],
+    [
+      'idempotency.methods[0]: expected a method such as "POST", got "PSOT"; did you mean POST?',
+      () => idempotency({ ledger, scope: 'public', methods: ['PSOT'] }),
+    ],
+    [
+      'gracefulShutdown.signals[0]: expected a signal such as "SIGTERM", got "SIGFOO"',
+      () => gracefulShutdown(undefined as never, { signals: ['SIGFOO' as never] }),
+    ],
+    [
+      'gracefulShutdown.signals[0]: expected a signal such as "SIGTERM", got "SIGKILL"',
+      () => gracefulShutdown(undefined as never, { signals: 'SIGKILL' }),
+    ],
+    ['shed.initial: expected at most the ceiling of 1000, got 5000', () => shed({ initial: 5000 })],
+    ...(['rate', 'max', 'windowMs'] as const).map(
+      (word) =>
+        [
+          `rateLimit.${word}: not an option; did you mean limits: { rate: '100/m' }?`,
+          () => rateLimit({ [word]: 10 } as never),
+        ] as [string, () => unknown],
+    ),
+    [
+      'idempotency.ttl: not an option; did you mean keep?',
+      () => idempotency({ ledger, scope: 'public', ttl: '1h' } as never),
+    ],
+    ['bulkhead.max: not an option; did you mean concurrent?', () => bulkhead({ max: 10 } as never)],
+    [
+      'idempotency.ledger: expected a Ledger, got "an engine"; did you mean its .ledger?',
+      () => idempotency({ ledger: memoryEngine() as never, scope: 'public' }),
+    ],
+    [
+      'rateLimit.rateLimits: expected RateLimits, got "an engine"; did you mean its .rateLimits?',
+      () => rateLimit({ rateLimits: memoryEngine() as never }),
+    ],
+    [
       'guard.handler: expected a function as second argument, got undefined',
       () => guardNode([], undefined as never),
     ],
@@ -107,6 +154,10 @@ test('so is one of the Fastify plugin, but not what Fastify reads itself', async
   await expect(register({ att: 'preHandler' })).rejects.toThrow('guard.att: not an option; did you mean at?');
   await expect(register({ parts: deadline() })).rejects.toThrow('parts: expected a list of parts');
   await register({ prefix: '/orders', logLevel: 'warn', logSerializers: {} });
+});
+
+test('a ceiling below the default of `initial` is where the limit starts', () => {
+  expect(shed({ ceiling: 10 }).limit).toBe(10);
 });
 
 test('methods may be written in small letters', async () => {

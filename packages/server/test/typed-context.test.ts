@@ -65,7 +65,6 @@ test('what is optional may be undefined', () => {
   type Environments =
     | Parameters<typeof deadline>[1]
     | Parameters<typeof degrade>[1]
-    | Parameters<typeof gracefulShutdown>[2]
     | Parameters<typeof guardExpress>[1]
     | Parameters<typeof guardHono>[1]
     | Parameters<typeof guardWeb>[2]
@@ -73,6 +72,9 @@ test('what is optional may be undefined', () => {
   expectTypeOf<NonNullable<Environments>>().toEqualTypeOf<{ readonly clock?: Clock | undefined }>();
   expectTypeOf<Unset & { random: undefined }>().toExtend<
     NonNullable<Parameters<typeof bulkhead>[1]> & NonNullable<Parameters<typeof idempotency>[1]>
+  >();
+  expectTypeOf<Unset & { isTerminal: undefined }>().toExtend<
+    NonNullable<Parameters<typeof gracefulShutdown>[2]>
   >();
   expectTypeOf<Unset & { random: undefined; readings: undefined }>().toExtend<
     RateEnvironment & ShedEnvironment

@@ -7,7 +7,7 @@ import {
   subscribe,
   systemClock,
 } from 'holdfast';
-import { assertKnownFields } from 'holdfast/fields';
+import { assertKnownFields, isDocument } from 'holdfast/fields';
 import { errorType } from './error-type.ts';
 import { type Policies, selectionOf } from './selection.ts';
 
@@ -90,10 +90,17 @@ export function logRetries<Level extends string = 'info'>(
   logger: Logger<NoInfer<Level>>,
   options: LogOptions<Level> = {},
 ): () => void {
+  if (!isDocument(options)) {
+    throw new OptionsError('logRetries', options, "options such as { level: 'warn' }");
+  }
   assertKnownFields(known, options);
   const { level = 'info' as Level, clock = systemClock, linesMax = 10 } = options;
   const selection = selectionOf(options.policies ?? 'all');
   const windowMs = durationMs(options.window ?? '1m', 'window');
+  // Some loggers are functions that have the levels as methods.
+  if (!isDocument(logger) && typeof logger !== 'function') {
+    throw new OptionsError('logger', logger, 'a logger such as console');
+  }
   if (typeof logger[level] !== 'function') throw new OptionsError('level', level, 'a method of the logger');
   if (!Number.isInteger(linesMax) || linesMax < 1) {
     throw new OptionsError('linesMax', linesMax, 'a whole number from 1');

@@ -1,3 +1,4 @@
+import { OptionsError } from 'holdfast';
 import type { Observation } from './observe.ts';
 import { contentTypes, type ExpositionFormat, prometheus } from './prometheus.ts';
 
@@ -24,6 +25,10 @@ export interface NodeResponse {
  * loopback interface, or protect it like your other endpoints.
  */
 export function metricsHandler(observation: Pick<Observation, 'snapshot' | 'refresh'>): MetricsHandler {
+  if (typeof observation?.snapshot !== 'function') {
+    const shown = typeof observation === 'object' && observation ? 'an object' : observation;
+    throw new OptionsError('metricsHandler.observation', shown, "what observe('all') returns");
+  }
   function answer(request: Request | NodeRequest, response: NodeResponse | undefined): Response | undefined {
     return send(request, response, safely(observation, request.method, acceptOf(request)));
   }

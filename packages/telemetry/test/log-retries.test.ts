@@ -141,6 +141,13 @@ describe('a storm', () => {
 });
 
 test.each([
+  ['logger: expected a logger such as console, got undefined', undefined, {}],
+  ['logRetries: expected options such as { level: \'warn\' }, got "debug"', console, 'debug'],
+])('%s', (said, logger, options) => {
+  expect(() => logRetries(logger as never, options as never)).toThrow(said);
+});
+
+test.each([
   ['level', { level: 'shout' as never }],
   ['linesMax', { linesMax: 0 }],
   ['window', { window: 'soon' as never }],

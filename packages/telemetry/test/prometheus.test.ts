@@ -98,6 +98,15 @@ describe('a scrape over HTTP', () => {
     expect((await fetch(await serving(late))).status).toBe(500);
   });
 
+  test.each([
+    [undefined, 'undefined'],
+    [{ snapshots() {} }, '"an object"'],
+  ])('wants an observation, not %s', (given, shown) => {
+    expect(() => metricsHandler(given as never)).toThrow(
+      `metricsHandler.observation: expected what observe('all') returns, got ${shown}`,
+    );
+  });
+
   test('is answered as a web handler, too', async () => {
     const { observed } = await weathered();
     const handler = metricsHandler(observed);

@@ -2,10 +2,12 @@ import { Server as HttpServer, type IncomingMessage, type Server, type ServerRes
 import type { Http2SecureServer, Http2Server, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import { Server as HttpsServer } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
+import os from 'node:os';
+import { isatty } from 'node:tty';
 import { type Clock, type Duration, later, OptionsError, sleep, systemClock, Timer } from 'holdfast';
-import { anything, callback, duration, type FieldsOf, flag, list, readTable } from 'holdfast/fields';
+import { callback, duration, type Field, type FieldsOf, flag, list, readTable } from 'holdfast/fields';
 import { onResponseEnd } from '../node/response-end.ts';
-import { clockField, objectWith } from '../option-fields.ts';
+import { clockField, objectWith, readOptions } from '../option-fields.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import type { HealthPart } from './health.ts';
 import { QuietConnections } from './quiet-connections.ts';
@@ -19,7 +21,7 @@ export interface GracefulShutdownOptions {
   health?: HealthPart | undefined;
   /**
    * How long new requests are still accepted after the shutdown began. Meanwhile, load balancers notice that
-   * `/readyz` fails. Default: `5s`.
+   * `/readyz` fails. Ctrl-C in a terminal skips this delay, because no load balancer is there. Default: `5s`.
    */
   drainDelay?: Duration | undefined;
   /**
@@ -43,15 +45,33 @@ export interface GracefulShutdownOptions {
   exit?: boolean | undefined;
 }
 
+const signalField: Field<NodeJS.Signals, NodeJS.Signals> = {
+  kind: 'a signal such as "SIGTERM"',
+  read: (value) => (canBeCaught(value) ? value : undefined),
+};
+
+function canBeCaught(value: unknown): value is NodeJS.Signals {
+  if (value === 'SIGKILL' || value === 'SIGSTOP') return false;
+  return typeof value === 'string' && Object.hasOwn(os.constants.signals, value);
+}
+
 export const gracefulShutdownFields = {
   health: objectWith<HealthPart>('what health() gives', 'drain'),
   drainDelay: duration('5s'),
   patience: duration('25s'),
-  signals: list(anything<NodeJS.Signals>(), ['SIGTERM', 'SIGINT']),
+  signals: list(signalField, ['SIGTERM', 'SIGINT']),
   before: callback<() => unknown>(),
   after: callback<() => unknown>(),
   exit: flag(true),
 } satisfies FieldsOf<GracefulShutdownOptions>;
+
+/** The clock, and whether the process has a terminal. Tests can replace them. */
+export interface GracefulShutdownEnvironment extends PartEnvironment {
+  /** Whether the process is attached to a terminal. Default: whether its standard input or output is one. */
+  readonly isTerminal?: boolean | undefined;
+}
+
+const environmentFields = { clock: clockField, isTerminal: flag() };
 
 /** Shuts a server down once, when a signal arrives or when `shutdown` is called. */
 export interface GracefulShutdown {
@@ -81,10 +101,14 @@ export interface ShutdownApp {
 export function gracefulShutdown(
   serverOrApp: ShutdownServer | ShutdownApp,
   options: GracefulShutdownOptions = {},
-  environment: PartEnvironment = {},
+  environment: GracefulShutdownEnvironment = {},
 ): GracefulShutdown {
-  const settings = readTable(gracefulShutdownFields, options, 'gracefulShutdown.');
-  const { clock = systemClock } = readTable({ clock: clockField }, environment, 'gracefulShutdown.');
+  const settings = readOptions(gracefulShutdownFields, options, 'gracefulShutdown', '{ health }');
+  const { clock = systemClock, isTerminal = inTerminal() } = readTable(
+    environmentFields,
+    environment,
+    'gracefulShutdown.',
+  );
   const app = 'server' in Object(serverOrApp) ? (serverOrApp as ShutdownApp) : undefined;
   const given = assertServer(app ? app.server : serverOrApp);
   // Servers of HTTP/2 do not have these two methods. Their sessions are closed instead.
@@ -155,12 +179,12 @@ export function gracefulShutdown(
     return { closed: new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve())) };
   }
 
-  async function drainAndClose(): Promise<number> {
+  async function drainAndClose(drainDelayMs: number): Promise<number> {
     settings.health?.drain();
     controller.abort();
     for (const response of running) announceClose(response);
     await settings.before?.();
-    await sleep(clock, settings.drainDelay);
+    if (drainDelayMs > 0) await sleep(clock, drainDelayMs);
     const { closed } = await stopListening();
     for (const response of running) announceClose(response);
     // An HTTP/2 client can finish its running requests on a closing session.
@@ -181,19 +205,20 @@ export function gracefulShutdown(
     return cutOff;
   }
 
-  function shutdown(): Promise<number> {
-    ending ??= drainAndClose();
+  function begin(drainDelayMs: number): Promise<number> {
+    ending ??= drainAndClose(drainDelayMs);
     return ending;
   }
 
   let signalledAt: number | undefined;
-  const onSignal = () => {
+  const onSignal = (signal: NodeJS.Signals) => {
     if (signalledAt !== undefined) {
       if (settings.exit && clock.now() - signalledAt >= sameSignalMs) process.exit(1);
       return;
     }
     signalledAt = clock.now();
-    shutdown().then(
+    const isCtrlC = signal === 'SIGINT' && isTerminal;
+    begin(isCtrlC ? 0 : settings.drainDelay).then(
       (cutOff) => {
         if (settings.exit) process.exit(cutOff > 0 ? 1 : 0);
       },
@@ -206,7 +231,7 @@ export function gracefulShutdown(
   for (const signal of settings.signals) process.on(signal, onSignal);
 
   return {
-    shutdown,
+    shutdown: () => begin(settings.drainDelay),
     signal: controller.signal,
     dispose() {
       for (const signal of settings.signals) process.off(signal, onSignal);
@@ -218,6 +243,11 @@ export function gracefulShutdown(
  * Signals within this time (ms) count as one. After Ctrl-C, the terminal and `npm start` both send a signal.
  */
 const sameSignalMs = 200;
+
+/** The file descriptors are asked, because reading `process.stdin` would open the stream. */
+function inTerminal(): boolean {
+  return isatty(0) || isatty(1);
+}
 
 function assertServer(given: unknown): ShutdownServer {
   if (given instanceof NetServer) return given as ShutdownServer;

@@ -13,7 +13,7 @@ import {
 } from 'holdfast/fields';
 import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
-import { peersField } from '../option-fields.ts';
+import { peersField, readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import { problem } from '../problem.ts';
@@ -40,7 +40,10 @@ export interface Dependency {
   readonly critical?: boolean | undefined;
 }
 
-/** `warn`: a dependency that is not critical has failed, or a breaker is not closed. */
+/**
+ * `warn`: a dependency that is not critical has failed, a breaker is not closed, or no policy has the name that
+ * a dependency gives.
+ */
 export type HealthStatus = 'pass' | 'warn' | 'fail';
 
 /** The result of the last check of a dependency. */
@@ -147,7 +150,7 @@ export interface HealthPart extends Part {
  * limited for each client address.
  */
 export function health(options: HealthOptions = {}, environment: PartEnvironment = {}): HealthPart {
-  const settings = readTable(healthFields, options, 'health.');
+  const settings = readOptions(healthFields, options, 'health', '{ dependencies: { db: { check } } }');
   const { clock = systemClock } = environment;
   const { live, ready, overall, dependencies = {}, token } = settings;
   for (const path of [live, ready, overall]) assertPath(path);
@@ -168,14 +171,18 @@ export function health(options: HealthOptions = {}, environment: PartEnvironment
     const { critical = true } = dependency;
     const breakers = dependency.policy === undefined ? undefined : breakersOf(dependency.policy);
     const states = Object.values(breakers ?? {});
+    const isUnknown = dependency.policy !== undefined && breakers === undefined;
     const broken = states.length > 0 && states.every((state) => state === 'open');
     const since = clock.now();
-    const error = broken ? 'its breaker is open' : await failureOf(dependency);
+    const failure = broken ? 'its breaker is open' : await failureOf(dependency);
     const failed = critical ? 'fail' : 'warn';
+    // The policy may be created later, so a missing one is only a warning.
+    const error = failure ?? (isUnknown ? `no policy is named ${dependency.policy}` : undefined);
+    const isDoubtful = isUnknown || states.some((state) => state !== 'closed');
     return [
       name,
       {
-        status: error !== undefined ? failed : states.some((state) => state !== 'closed') ? 'warn' : 'pass',
+        status: failure !== undefined ? failed : isDoubtful ? 'warn' : 'pass',
         critical,
         ...(breakers && { breakers }),
         ...(error !== undefined && { error }),
@@ -257,9 +264,11 @@ export function health(options: HealthOptions = {}, environment: PartEnvironment
   };
 }
 
-function breakersOf(policy: string): Record<string, BreakerState> {
+/** Returns `undefined` if no policy has this name. */
+function breakersOf(policy: string): Record<string, BreakerState> | undefined {
   const state = policies().find(({ name }) => name === policy);
-  const targets = (state?.targets ?? []).filter(({ breaker }) => breaker !== undefined);
+  if (!state) return undefined;
+  const targets = state.targets.filter(({ breaker }) => breaker !== undefined);
   return Object.fromEntries(targets.map(({ target, breaker }) => [target ?? '', breaker!]));
 }
 

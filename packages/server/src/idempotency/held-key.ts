@@ -64,6 +64,8 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
   readonly hold: Hold;
   readonly claim: Claim;
   nothingWasDone = false;
+  /** True: `commit` was called, so its effect may be stored although no result has arrived yet. */
+  isCommitBegun = false;
   isCommitted = false;
   isLost = false;
 
@@ -103,6 +105,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
 
   async commit(effect: (tx: Tx) => PlainResponse | Promise<PlainResponse>): Promise<PlainResponse> {
     let response!: PlainResponse;
+    this.isCommitBegun = true;
     await this.#complete(this.hold, effect, (made) => {
       response = made;
       return this.#encrypted(encodeResponse(made, this.#settings.alsoReplayed));

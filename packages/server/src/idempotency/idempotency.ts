@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import type { Begun, Claim, Completion, Hold, Ledger, SettlementResult } from '@holdfast/contracts';
 import { type Duration, type Environment, OptionsError, sleep, systemClock, systemRandom } from 'holdfast';
-import { anything, count, duration, type FieldsOf, flag, list, readTable, text, word } from 'holdfast/fields';
-import { readResponse } from 'holdfast/wire';
+import { anything, count, duration, type FieldsOf, flag, list, text, word } from 'holdfast/fields';
+import { readResponse, writeResponse } from 'holdfast/wire';
 import { BatchingStore, defaultBatching } from '../batching-store.ts';
 import { type Exchange, tooLarge } from '../exchange.ts';
-import { methodField, objectWith } from '../option-fields.ts';
+import { methodField, objectWith, readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { clientClosedRequest, problem } from '../problem.ts';
 
@@ -48,8 +48,8 @@ export interface IdempotencyOptions {
    */
   whenLost?: 'tell' | 'reexecute' | undefined;
   /**
-   * True: you promise that handlers change data only in `commit`. If the process dies during a request, a
-   * retry is then executed. Default: `false`.
+   * True: you promise that handlers change data only in `commit`. A retry is then executed if the process dies
+   * during a request, or if the handler responds with a 5xx and has not committed. Default: `false`.
    */
   transactional?: boolean | undefined;
   /**
@@ -82,7 +82,7 @@ export interface IdempotencyOptions {
 }
 
 export const idempotencyFields = {
-  ledger: objectWith<Ledger<never>>('a Ledger', 'begin'),
+  ledger: objectWith<Ledger<never>>('a Ledger', 'begin', 'ledger'),
   scope: anything<((exchange: Exchange) => string | undefined) | 'public'>(),
   required: flag(true),
   methods: list(methodField, ['POST', 'PATCH']),
@@ -132,6 +132,8 @@ const scopeLengthMax = 128;
 const pollMs = [50, 250] as const;
 const repeatMs = 250;
 const waitersMax = 100;
+const retrySafe = writeResponse({ retry: 'safe' })!;
+const retryNever = writeResponse({ retry: 'never' })!;
 const retrySoon = { 'retry-after': '1' };
 
 const storeUnavailable = problem('store-unavailable', retrySoon);
@@ -145,7 +147,11 @@ const storeFull = problem('too-many-keys', retryLater, { title: 'There are too m
  * its response.
  */
 export function idempotency(options: IdempotencyOptions, environment: Environment = {}): IdempotencyPart {
-  const settings = readTable(idempotencyFields, options, 'idempotency.');
+  const settings = readOptions(idempotencyFields, options, 'idempotency', "{ ledger, scope: 'public' }", {
+    ttl: 'keep',
+    expiry: 'keep',
+    store: 'ledger',
+  });
   const { clock = systemClock, random = systemRandom } = environment;
   const { scope: scopeOf, keep: keepMs, lease: leaseMs, bodyMax, responseMax, timeout: timeoutMs } = settings;
   const ledger = assertLedger(settings.ledger);
@@ -206,14 +212,17 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
   }
 
   async function settle(
+    exchange: Exchange,
     held: HeldKey<unknown>,
     response: HandlerResponse,
   ): Promise<PlainResponse | undefined> {
     held.end();
     if (held.isCommitted) return undefined;
     const { hold } = held;
-    if (freesKey(held, response)) {
+    const { transactional } = settings;
+    if (freesKey(held, response, transactional)) {
       if ((await releases.submit(hold)) === undefined) settleLater(releases, hold);
+      if (transactional && isKnownToBeUndone(held, response)) exchange.setHeader('holdfast', retrySafe);
       return undefined;
     }
     const { status, headers, body } = response;
@@ -244,7 +253,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     // distinguish them.
     exchange.idempotencyKey = claim.key;
     exchange.isAmbient = true;
-    exchange.addReviewer(responseMax, (response) => settle(held, response));
+    exchange.addReviewer(responseMax, (response) => settle(exchange, held, response));
   }
 
   async function begin(exchange: Exchange, key: string, claim: Claim): Promise<PlainResponse | undefined> {
@@ -261,7 +270,7 @@ export function idempotency(options: IdempotencyOptions, environment: Environmen
     }
     if (begun.kind === 'done' && begun.record !== undefined) {
       counts.replayed++;
-      return decodeResponse(decryptRecord(encryption, begun.record, claim.scope));
+      return finalIfFailed(decodeResponse(decryptRecord(encryption, begun.record, claim.scope)));
     }
     counts.refused++;
     if (begun.kind === 'running') return inProgress;
@@ -340,9 +349,28 @@ function ledgerScope(scope: string): string {
   return scope.length <= scopeLengthMax ? scope : hash('sha256', scope, 'base64url');
 }
 
-function freesKey(held: HeldKey<unknown>, { status, headers }: HandlerResponse): boolean {
+function freesKey(
+  held: HeldKey<unknown>,
+  { status, headers }: HandlerResponse,
+  transactional: boolean,
+): boolean {
   if (status < 400) return false;
+  // The handler has changed data only in `commit`, and `commit` has not succeeded. If its transaction is
+  // committed meanwhile, the ledger keeps the recorded response, because it releases only keys without one.
+  if (transactional && status >= 500) return true;
   return held.nothingWasDone || effectlessStatuses.has(status) || readResponse(headers).retry === 'safe';
+}
+
+/** True for a failed request that has surely changed nothing, if the handler says nothing else about it. */
+function isKnownToBeUndone(held: HeldKey<unknown>, { status, headers }: HandlerResponse): boolean {
+  if (status < 500 || readResponse(headers).retry !== undefined) return false;
+  return held.nothingWasDone || !held.isCommitBegun;
+}
+
+/** Each further request with this key gets the same failure. So the client must not retry with this key. */
+function finalIfFailed(response: PlainResponse): PlainResponse {
+  if (response.status < 500) return response;
+  return { ...response, headers: { ...response.headers, holdfast: retryNever } };
 }
 
 function assertLedger(ledger: Ledger | undefined): Ledger {

@@ -1,8 +1,9 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Duration } from 'holdfast';
-import { count, duration, type FieldsOf, readTable } from 'holdfast/fields';
+import { Server as NetServer, type Socket } from 'node:net';
+import { type Duration, OptionsError } from 'holdfast';
+import { count, duration, type FieldsOf } from 'holdfast/fields';
 import { addressKey } from '../address.ts';
+import { readOptions } from '../option-fields.ts';
 
 /**
  * Safer options for `http.createServer`. With Node's defaults, a slow client can keep a connection busy for
@@ -45,7 +46,8 @@ export const hardenFields = {
 
 /** Limits the connections from one address, and closes connections on which no byte is transferred. */
 export function harden(server: Server, options: HardenOptions = {}): void {
-  const settings = readTable(hardenFields, options, 'harden.');
+  const settings = readOptions(hardenFields, options, 'harden', '{ headersMax: 100 }');
+  assertServer(server);
   const connections = new Map<string, number>();
   server.maxHeadersCount = settings.headersMax;
   server.maxRequestsPerSocket = settings.requestsPerSocketMax;
@@ -74,4 +76,14 @@ export function harden(server: Server, options: HardenOptions = {}): void {
     });
     response.once('close', () => socket.setTimeout(server.keepAliveTimeout));
   });
+}
+
+function assertServer(given: unknown): void {
+  if (given instanceof NetServer) return;
+  const shown = given === null || given === undefined ? given : typeof given;
+  throw new OptionsError(
+    'harden.server',
+    shown,
+    'the server that createServer() or app.listen() returns, or the `server` of a Fastify app',
+  );
 }

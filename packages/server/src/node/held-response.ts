@@ -32,15 +32,23 @@ export function sendReplacement(response: ServerResponse, instead: PlainResponse
   sendResponse(response, instead);
 }
 
+/** A response that is held back. */
+export interface HeldResponse {
+  /** Discards the response of the handler. */
+  discard(): void;
+  /** Sets a header, also while `review` runs. At that time, the handler can set none. */
+  setHeader(name: string, value: string): void;
+}
+
 /**
  * Holds a response back until `review` has checked it. A stream, or a body longer than `bytesMax`, is not
- * shown to `review`. The returned function discards the response.
+ * shown to `review`.
  */
 export function holdResponse(
   response: ServerResponse,
   bytesMax: number,
   review: (response: HandlerResponse) => Promise<PlainResponse | undefined>,
-): () => void {
+): HeldResponse {
   const original = {
     writeHead: response.writeHead.bind(response) as WriteHead,
     write: response.write.bind(response) as (...args: unknown[]) => boolean,
@@ -195,7 +203,13 @@ export function holdResponse(
     configurable: true,
     get: () => !ended && (head !== undefined || chunks.length > 0),
   });
-  return discard;
+  return {
+    discard,
+    setHeader(name, value) {
+      if (state === 'held') original.setHeader(name, value);
+      else response.setHeader(name, value);
+    },
+  };
 }
 
 export function discardWrites(response: ServerResponse): void {

@@ -3,7 +3,14 @@ import type { Clock } from 'holdfast';
 import { attachExchange, Exchange, type RequestBody, tooLarge } from '../exchange.ts';
 import type { HeaderNames } from '../header-names.ts';
 import type { PlainResponse } from '../response.ts';
-import { bufferBody, discardWrites, holdResponse, sendReplacement, sendResponse } from './held-response.ts';
+import {
+  bufferBody,
+  discardWrites,
+  type HeldResponse,
+  holdResponse,
+  sendReplacement,
+  sendResponse,
+} from './held-response.ts';
 import { isClosed, onResponseEnd } from './response-end.ts';
 
 interface ParsedRequest {
@@ -15,14 +22,14 @@ export class NodeExchange extends Exchange {
   declare readonly native: unknown;
   declare readonly request: IncomingMessage;
   declare readonly response: ServerResponse;
-  declare private discardHeld: (() => void) | undefined;
+  declare private held: HeldResponse | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, native: object = request) {
     super(clock);
     this.request = request;
     this.response = response;
     this.native = native;
-    this.discardHeld = undefined;
+    this.held = undefined;
     attachExchange(native, this);
   }
 
@@ -87,7 +94,8 @@ export class NodeExchange extends Exchange {
   }
 
   setHeader(name: string, value: string): void {
-    this.response.setHeader(name, value);
+    if (this.held) this.held.setHeader(name, value);
+    else this.response.setHeader(name, value);
   }
 
   readBody(bytesMax: number): RequestBody | Promise<RequestBody> {
@@ -102,7 +110,7 @@ export class NodeExchange extends Exchange {
 
   protected answerInstead(instead: PlainResponse): void {
     const { response } = this;
-    this.discardHeld?.();
+    this.held?.discard();
     if (response.headersSent) return;
     sendReplacement(response, instead);
     discardWrites(response);
@@ -113,14 +121,12 @@ export class NodeExchange extends Exchange {
   }
 
   prepare(): void {
-    if (!this.hasReviewers || this.discardHeld) return;
-    this.discardHeld = holdResponse(this.response, this.reviewedBodyMax, (response) =>
-      this.callReviewers(response),
-    );
+    if (!this.hasReviewers || this.held) return;
+    this.held = holdResponse(this.response, this.reviewedBodyMax, (response) => this.callReviewers(response));
   }
 
   refuse(response: PlainResponse, failed: (error: unknown) => void): void {
-    if (this.hasReviewers && !this.discardHeld) {
+    if (this.hasReviewers && !this.held) {
       const shown = { ...response, body: response.body ?? '' };
       this.callReviewers(shown).then((instead) => this.send(instead ?? response), failed);
     } else this.send(response);

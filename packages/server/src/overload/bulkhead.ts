@@ -1,6 +1,7 @@
 import { type Duration, type Environment, systemClock, systemRandom } from 'holdfast';
-import { count, duration, type FieldsOf, readTable } from 'holdfast/fields';
+import { count, duration, type FieldsOf } from 'holdfast/fields';
 import type { EndListener, Exchange } from '../exchange.ts';
+import { readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import { AdmissionQueue } from './admission-queue.ts';
@@ -42,7 +43,17 @@ export interface BulkheadPart extends Part {
  * requests wait; all others are refused.
  */
 export function bulkhead(options: BulkheadOptions = {}, environment: Environment = {}): BulkheadPart {
-  const { queueTimeout, ...settings } = readTable(bulkheadFields, options, 'bulkhead.');
+  const { queueTimeout, ...settings } = readOptions(
+    bulkheadFields,
+    options,
+    'bulkhead',
+    '{ concurrent: 100 }',
+    {
+      max: 'concurrent',
+      limit: 'concurrent',
+      maxConcurrent: 'concurrent',
+    },
+  );
   const { clock = systemClock, random = systemRandom } = environment;
   const queue = new AdmissionQueue({ ...settings, queueTimeoutMs: queueTimeout }, clock);
 

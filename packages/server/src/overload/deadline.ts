@@ -1,10 +1,10 @@
 import { type Clock, type Duration, ExpiredError, type Priority, systemClock, Timer } from 'holdfast';
-import { callback, duration, type FieldsOf, readTable } from 'holdfast/fields';
+import { callback, duration, type FieldsOf } from 'holdfast/fields';
 import { readRequest } from 'holdfast/wire';
 import type { Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
 import { HeaderNames } from '../header-names.ts';
-import { peersField } from '../option-fields.ts';
+import { peersField, readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { problem } from '../problem.ts';
 import 'holdfast/ambient';
@@ -73,7 +73,12 @@ const recentMs = 5;
  * Outgoing calls of the handler inherit the deadline.
  */
 export function deadline(options: DeadlineOptions = {}, environment: PartEnvironment = {}): DeadlinePart {
-  const { timeout, least, inside, priority } = readTable(deadlineFields, options, 'deadline.');
+  const { timeout, least, inside, priority } = readOptions(
+    deadlineFields,
+    options,
+    'deadline',
+    "{ timeout: '3s' }",
+  );
   const { clock = systemClock } = environment;
   const counts: DeadlineCounts = { onArrival: 0, inHandler: 0 };
   const recent = new RecentExchanges(clock, counts);

@@ -1,6 +1,7 @@
 import { type Duration, systemClock } from 'holdfast';
-import { callback, count, duration, type FieldsOf, readTable } from 'holdfast/fields';
+import { callback, count, duration, type FieldsOf } from 'holdfast/fields';
 import type { Exchange } from '../exchange.ts';
+import { readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import type { PartEnvironment } from '../part-environment.ts';
 import { type HandlerResponse, headerOf, type PlainResponse } from '../response.ts';
@@ -69,7 +70,7 @@ interface CachedResponse {
  * or a fallback, with the header `x-degraded`.
  */
 export function degrade(options: DegradeOptions = {}, environment: PartEnvironment = {}): DegradePart {
-  const settings = readTable(degradeFields, options, 'degrade.');
+  const settings = readOptions(degradeFields, options, 'degrade', "{ staleFor: '60s' }");
   const { staleFor, rest: restMs, fallback, scope: scopeOf, bytesMax, responseMax } = settings;
   const isFailure = settings.isFailure ?? (({ status }) => status >= 500);
   const { clock = systemClock } = environment;

@@ -8,12 +8,12 @@ import {
   systemClock,
   systemRandom,
 } from 'holdfast';
-import { callback, count, duration, type FieldsOf, number, readTable } from 'holdfast/fields';
+import { callback, count, duration, type FieldsOf, number } from 'holdfast/fields';
 import { AdaptiveLimit } from 'holdfast/machines';
 import { readRequest } from 'holdfast/wire';
 import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
-import { peersField } from '../option-fields.ts';
+import { peersField, readOptions } from '../option-fields.ts';
 import type { Part } from '../part.ts';
 import { noCapacity } from '../problem.ts';
 import type { PlainResponse } from '../response.ts';
@@ -23,7 +23,7 @@ import { TenantLevels } from './tenant-levels.ts';
 
 /** The options of `shed`. Its limit of requests in flight adapts to what the server can do. */
 export interface ShedOptions {
-  /** The limit of requests in flight when the server starts. Default: `20`. */
+  /** The limit of requests in flight when the server starts, at most `ceiling`. Default: `20`. */
   initial?: number | undefined;
   /** The lowest limit of requests in flight. Default: `4`. */
   floor?: number | undefined;
@@ -107,12 +107,15 @@ export interface ShedEnvironment extends Environment {
  * in flight adapts to throughput and latency.
  */
 export function shed(options: ShedOptions = {}, environment: ShedEnvironment = {}): ShedPart {
-  const settings = readTable(shedFields, options, 'shed.');
+  const settings = readOptions(shedFields, options, 'shed', '{ ceiling: 1000 }');
   const { floor, ceiling } = settings;
   if (ceiling < floor) throw new OptionsError('shed.ceiling', ceiling, `at least the floor of ${floor}`);
+  // A ceiling below the default of `initial` is no mistake, so the server then starts at its ceiling.
+  if (settings.initial > ceiling && settings.initial !== shedFields.initial.default)
+    throw new OptionsError('shed.initial', settings.initial, `at most the ceiling of ${ceiling}`);
   const { clock = systemClock, random = systemRandom, readings } = environment;
   const { priority: priorityOf, tenant: tenantOf, inside, proxies, queueMax } = settings;
-  const adaptive = new AdaptiveLimit(settings);
+  const adaptive = new AdaptiveLimit({ ...settings, initial: Math.min(settings.initial, ceiling) });
   const queue = new AdmissionQueue({ ...sizes(), queueTimeoutMs: settings.queueTimeout }, clock);
   const tenantLevels = new TenantLevels(clock, random);
   const pressure = new Pressure(readings);

@@ -12,7 +12,6 @@ import {
   list,
   type Rate,
   rate,
-  readTable,
   type SettingsOf,
   shape,
   text,
@@ -20,7 +19,7 @@ import {
 } from 'holdfast/fields';
 import { addressKey, clientAddress, type Peers } from '../address.ts';
 import type { Exchange } from '../exchange.ts';
-import { objectWith, peersField } from '../option-fields.ts';
+import { objectWith, peersField, readOptions } from '../option-fields.ts';
 import type { FastPathRequest, Part } from '../part.ts';
 import { problem, retryAfterHeader } from '../problem.ts';
 import type { PlainResponse } from '../response.ts';
@@ -128,7 +127,7 @@ export const rateLimitFields = {
   perRoute: flag(true),
   cost: callback<(exchange: Exchange) => number>(),
   proxies: peersField,
-  rateLimits: objectWith<RateLimits>('RateLimits', 'take'),
+  rateLimits: objectWith<RateLimits>('RateLimits', 'take', 'rateLimits'),
   whenUnavailable: word('share', 'share', 'open', 'closed'),
   nodes: count(1, 1),
   timeout: duration('25ms'),
@@ -139,6 +138,20 @@ export const rateLimitFields = {
   legacy: flag(false),
   retryAfterCap: duration('1h'),
 } satisfies FieldsOf<RateLimitOptions>;
+
+/** The names that other libraries use, each with our option. */
+const rateWord = "limits: { rate: '100/m' }";
+const peerWords = {
+  rate: rateWord,
+  max: rateWord,
+  limit: rateWord,
+  window: rateWord,
+  windowMs: rateWord,
+  timeWindow: rateWord,
+  burst: 'limits: { burst: 20 }',
+  keyGenerator: 'key',
+  store: 'rateLimits',
+};
 
 /** How many requests were allowed and refused, since the process started. */
 export interface RateLimitCounts {
@@ -164,7 +177,13 @@ const keyLengthMax = 96;
  * A part for `guard` that limits the requests of each client to each route. The default is 100 per minute.
  */
 export function rateLimit(options: RateLimitOptions = {}, environment: RateEnvironment = {}): RateLimitPart {
-  const settings = readTable(rateLimitFields, options, 'rateLimit.');
+  const settings = readOptions(
+    rateLimitFields,
+    options,
+    'rateLimit',
+    "{ limits: { rate: '100/m' } }",
+    peerWords,
+  );
   const { clock = systemClock, random = systemRandom } = environment;
   const { key: keyOf, cost: costOf, proxies, rateLimits, keysMax, reportOnly, legacy, perRoute } = settings;
   const policies = settings.limits.map(toPolicy);
