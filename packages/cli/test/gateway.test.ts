@@ -123,7 +123,14 @@ describe('holdfast gateway check', () => {
     const { code, out } = await ask(['gateway', 'check', file]);
     expect(code).toBe(1);
     expect(out).toContain(`${file}:3:5: `);
-    expect(await ask(['gateway', 'check', '/no/such.yaml'])).toMatchObject({ code: 1 });
+    for (const words of [['check'], [], ['export', '--out', folder]]) {
+      const missing = await ask(['gateway', ...words.slice(0, 1), '/no/such.yaml', ...words.slice(1)]);
+      expect(missing).toMatchObject({
+        code: 3,
+        err: expect.stringContaining('there is no file /no/such.yaml.'),
+      });
+    }
+    expect(await ask(['gateway', file])).toMatchObject({ code: 2 });
     expect(await ask(['gateway', 'check'])).toMatchObject({ code: 2 });
     expect(await ask(['gateway', 'check', file, '--data-plane', 'nginx'])).toMatchObject({ code: 2 });
   });
@@ -166,11 +173,19 @@ describe('holdfast gateway', () => {
     expect(await gateway.ask('force', 'gateway/api', 'open', '--why', 'a test')).toMatchObject({ code: 0 });
     expect((await fetch(`${gateway.url}/it`)).status).toBe(503);
     expect((await gateway.ask('ls')).code).toBe(1);
-    expect(await gateway.ask('force', 'gateway/api', 'auto')).toMatchObject({ code: 0 });
-    expect(await gateway.ask('force', 'nothing', 'open')).toMatchObject({ code: 1 });
+    expect(await gateway.ask('force', 'api', 'auto')).toMatchObject({ code: 0 });
+    expect((await fetch(`${gateway.url}/it`)).status).toBe(200);
+    expect(await gateway.ask('force', 'apii', 'open')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('there is no upstream or policy apii; did you mean "api"?'),
+    });
     expect(await gateway.ask('force', 'gateway/api', 'ajar')).toMatchObject({ code: 2 });
 
-    expect(await gateway.ask('drain', 'api', server)).toMatchObject({ code: 0 });
+    expect(await gateway.ask('drain', 'api', server)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('It was the last one: api answers with 503 now.'),
+    });
+    expect((await fetch(`${gateway.url}/it`)).status).toBe(503);
     expect((await gateway.ask('ls', '--json')).json()).toMatchObject([{ isDraining: true }]);
     expect(await gateway.ask('drain', 'api', server, '--resume')).toMatchObject({ code: 0 });
     expect(await gateway.ask('drain', 'api', 'http://other')).toMatchObject({ code: 1 });
@@ -182,6 +197,73 @@ describe('holdfast gateway', () => {
     expect(refused.err).toContain('nonsense');
     writeFileSync(gateway.file, before);
     expect(await gateway.ask('reload')).toMatchObject({ code: 0 });
+  });
+
+  test('logs with the time what happens: a start, a save with a signal, and a worker that is lost', async () => {
+    const yaml = api(await upstream(200));
+    const gateway = await running(yaml, '--workers', '2');
+    const events: { event: string; time: string }[] = [];
+    gateway.lines.on('line', (line) => events.push(JSON.parse(line)));
+    const next = async (count: number) => {
+      while (events.length < count) await once(gateway.lines, 'line');
+      return events[count - 1];
+    };
+    writeFileSync(gateway.file, readFileSync(gateway.file, 'utf8').replace('base: 1ms', 'base: 2ms'));
+    expect(await next(1)).toMatchObject({ event: 'reload', ok: true, isChanged: true });
+    gateway.child.kill('SIGHUP');
+    expect(await next(2)).toMatchObject({ event: 'reload', ok: true, isChanged: false });
+    const [row] = (await gateway.ask('ls', '--json')).json();
+    process.kill(row.pid, 'SIGKILL');
+    expect(await next(3)).toMatchObject({
+      event: 'worker-lost',
+      pid: row.pid,
+      code: null,
+      signal: 'SIGKILL',
+    });
+    for (const { time } of events) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  });
+
+  test('logs sentences for people, and after the start each has its time', async () => {
+    const file = fileOf(`listen: 127.0.0.1:0\nadmin: { port: 0 }\n${api(await upstream(200))}`);
+    const [node, ...before] = command;
+    const child = spawn(node, [...before, 'gateway', file, '--workers', '2'], { stdio: 'pipe' });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
+    const says = async (pattern: RegExp) => {
+      while (!pattern.test(said))
+        await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')]);
+      return pattern.exec(said)!;
+    };
+    const time = '\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z';
+    await says(/^The gateway listens on http:\/\/127.0.0.1:\d+\.$/m);
+    const [, admin, token] = await says(/^The admin API is on (\S+), with the token (\S+)\.$/m);
+    child.kill('SIGHUP');
+    await says(new RegExp(`^${time} Nothing to reload: the files say the same as before\\.$`, 'm'));
+    const rows = (await ask(['gateway', 'ls', '--json', '--admin', admin!, '--token', token!])).json();
+    process.kill(rows[0].pid, 'SIGKILL');
+    await says(
+      new RegExp(
+        `^${time} A worker \\(process ${rows[0].pid}\\) ended with SIGKILL; another one replaces it\\.$`,
+        'm',
+      ),
+    );
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  test('refuses a file that serves nothing, with the words of check', async () => {
+    const file = fileOf('policies: { pay: { attempts: 3 } }');
+    expect(await ask(['gateway', 'check', file])).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('error no-routes (gateway): there is no route.'),
+    });
+    expect(await ask(['gateway', file])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(
+        `${file}:1:1: no-routes (gateway): there is no route. Add one under routes.`,
+      ),
+    });
   });
 
   test('ends with 0 when it is told to', async () => {

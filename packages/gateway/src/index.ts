@@ -31,6 +31,7 @@ export type { Caller, Size } from './file/field-kinds.ts';
 export type {
   AdminConfig,
   AttemptsConfig,
+  BareDuration,
   BulkheadConfig,
   CircuitBreakerConfig,
   FallbackConfig,
@@ -54,4 +55,4 @@ export type {
 export type { GatewayFile, RouteSpec, ServiceSpec, UpstreamSpec } from './file/gateway-file.ts';
 export { gatewaySchema } from './file/gateway-schema.ts';
 export { type ParseOptions, parseGateway, type ReadOptions, readGatewayFile } from './file/read-gateway.ts';
-export { type Gateway, type GatewayOptions, startGateway } from './workers/start-gateway.ts';
+export { type Gateway, type GatewayOptions, type LostWorker, startGateway } from './workers/start-gateway.ts';

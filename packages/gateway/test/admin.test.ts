@@ -92,6 +92,41 @@ describe('the admin API', () => {
     ).toMatchObject({ status: 404 });
   });
 
+  test('takes the name of an upstream for all its breakers, and knows what was meant', async () => {
+    const server = await serve(200);
+    const own = 'routes:\n  - { name: own, match: /own, upstream: api, circuitBreaker: { timeout: 1s } }';
+    const yaml = simple([server], 'circuitBreaker: {}').replace('routes:', own);
+    const gateway = await start(
+      `${yaml}`.replace('upstreams:', 'upstreams:\n  plain: { instances: "http://127.0.0.1:1" }'),
+      {
+        prefix: 'named/',
+      },
+    );
+    const force = async (policy: string, target?: string) => {
+      const { status, body } = await ask(gateway, '/breakers', {
+        method: 'POST',
+        body: { policy, target, state: 'open' },
+      });
+      return [status, ...Object.values(body as object)];
+    };
+    expect(await force('api')).toEqual([200, 2]);
+    expect(await send(gateway.url)).toMatchObject({ status: 503 });
+    expect(await send(gateway.url, '/own')).toMatchObject({ status: 503 });
+    expect(await force('ap')).toEqual([404, 'there is no upstream or policy ap; did you mean "api"?']);
+    expect(await force('named/apii')).toEqual([
+      404,
+      'there is no upstream or policy named/apii; did you mean "named/api"?',
+    ]);
+    expect(await force('api', `${server.url}0`)).toEqual([
+      404,
+      `api has no instance ${server.url}0; did you mean "${server.url}"?`,
+    ]);
+    expect(await force('plain')).toEqual([
+      404,
+      'plain has no breaker: its part of the file has no circuitBreaker',
+    ]);
+  });
+
   test('tells the latest stories', async () => {
     const gateway = await start(simple([await serve(503)], '', '', 'stories: 2'));
     const ids = [];

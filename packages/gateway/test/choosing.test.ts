@@ -165,6 +165,26 @@ describe('an instance', () => {
     await Promise.all(again);
   });
 
+  test.each(['p2c', 'roundRobin', 'hash'])(
+    'that drains gets nothing, even as the last one: %s',
+    async (how) => {
+      const servers = [await serve(200), await serve(200)];
+      const gateway = await start(simple(servers, `loadBalancing: ${how}\nretry: { attempts: 3 }`));
+      const act = (url: string, what: string) =>
+        ask(gateway, `/upstreams/api/instances/${encodeURIComponent(url)}/${what}`, { method: 'POST' });
+      expect(await act(servers[0]!.url, 'drain')).toMatchObject({ body: { serving: 1 } });
+      expect(await act(servers[1]!.url, 'drain')).toMatchObject({ body: { serving: 0 } });
+      expect(await send(gateway.url)).toMatchObject({
+        status: 503,
+        headers: { 'retry-after': expect.any(String), holdfast: 'retry=safe' },
+      });
+      expect(servers.map(({ seen }) => seen.length)).toEqual([0, 0]);
+      expect(await act(servers[0]!.url, 'resume')).toMatchObject({ body: { serving: 1 } });
+      expect(await send(gateway.url)).toMatchObject({ status: 200 });
+      expect(servers.map(({ seen }) => seen.length)).toEqual([1, 0]);
+    },
+  );
+
   test('of the own zone is preferred while it is healthy', async () => {
     const near = await serve({ body: 'near' });
     const far = await serve({ body: 'far' });

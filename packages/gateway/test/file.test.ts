@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '@holdfast/config';
-import type { Field } from 'holdfast/fields';
+import { type Field, isDocument } from 'holdfast/fields';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { envoyConfiguration } from '../src/envoy/envoy-configuration.ts';
 import { protectionFields, upstreamFields } from '../src/file/gateway-file.ts';
-import { explainGateway, type GatewayConfig, gatewaySchema, parseGateway } from '../src/index.ts';
+import {
+  explainGateway,
+  type GatewayConfig,
+  gatewaySchema,
+  lintGateway,
+  parseGateway,
+} from '../src/index.ts';
 
 function problemsOf(yaml: string, files: Record<string, string> = {}): string[] {
   try {
@@ -321,11 +328,94 @@ routes: [{ upstream: api, idempotency: { scope: client }, rateLimiting: {} }]`),
     expect(findings.map(({ rule, severity }) => `${severity} ${rule}`)).toEqual(
       expect.arrayContaining([
         'error open-admin',
-        'error unverified-tls',
+        'warning unverified-tls',
         'error keys-not-shared',
         'warning no-timeout',
         'advice divided-limit',
       ]),
     );
   });
+
+  const kubernetes = /```yaml\n(apiVersion[\s\S]*?)```/.exec(
+    readFileSync(new URL('../README.md', import.meta.url), 'utf8'),
+  )![1]!;
+  const two = (upstream: string, more = '') => `
+upstreams:
+  api:
+    instances: ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+    ${upstream}
+routes: [{ upstream: api }]
+${more}`;
+
+  test.each([
+    ['the service of the README', kubernetes],
+    ['a slow breaker', two('circuitBreaker: { failureThreshold: 1 }')],
+    ['no limit in time', two('timeouts: { request: unlimited }\n    retry: { attempts: 50 }')],
+    ['one attempt without a limit', two('timeouts: { request: unlimited }')],
+    ['minutes of patience', two('retry: { patience: 20m, attempts: 3 }')],
+    ['attempts that wait for nothing', two('retry: { backoff: false, respectServer: false }')],
+    ['no jitter', two('retry: { backoff: { jitter: none } }')],
+    ['long waits', two('retry: { attempts: 12, patience: 5m, backoff: { cap: 1h } }')],
+    ['a large budget', two('retry: { budget: { ratio: 0.9 }, retryOn: any }')],
+    ['no budget', two('retry: { budget: false, attempts: unlimited, patience: 10s }')],
+    ['limits of a policy', two('retry: { throttle: { k: 1 }, limiter: { rate: 100/m } }')],
+    ['hedges', two('retry: { attempts: 1 }\n    hedge: { extraLoad: 0.4 }')],
+    ['a breaker of a policy', two('retry: { breaker: { openFor: 10s, consecutive: 1 } }')],
+    [
+      'a breaker that is waited for',
+      two('retry: { patience: 1s, breaker: { whenOpen: wait, openFor: [5s, 30s] } }'),
+    ],
+  ])('gives advice that the file takes: %s', (_, yaml) => {
+    const advised = lintGateway(parseGateway(yaml)).filter(({ fix }) => fix.includes('`'));
+    expect(advised.length).toBeGreaterThan(0);
+    for (const { rule, where, fix } of advised) {
+      expect(where).not.toMatch(/attemptTimeout|patience|breaker\.slow/);
+      for (const [, block] of fix.matchAll(/`([^`]*: [^`]*)`/g)) {
+        const data = parse(yaml) as Spec;
+        const part = data.spec ? data.spec.resilience : data.upstreams!.api!;
+        merge(part, parse(block!) as Fields);
+        const config = parseGateway(JSON.stringify(data));
+        const left = lintGateway(config).filter((each) => each.rule === rule && each.where === where);
+        expect([block, left]).toEqual([block, []]);
+      }
+    }
+  });
+
+  test('asks about small durations without a unit, and not about others', () => {
+    const found = (yaml: string) =>
+      lintGateway(parseGateway(yaml, { file: 'g.yaml', environment: { WAIT: '30' } }))
+        .filter(({ rule }) => rule === 'bare-duration')
+        .map(({ severity, where, found: what, fix }) => [severity, where, what, fix]);
+    expect(found(two('circuitBreaker: { timeout: 30 }'))).toEqual([
+      [
+        'warning',
+        'g.yaml:5:32, upstreams.api.circuitBreaker.timeout',
+        'a number without a unit is in milliseconds, so 30 means 30 ms',
+        'write `30s` or `30ms`',
+      ],
+    ]);
+    expect(found(two(`timeouts: { request: "\${WAIT}" }`, 'shutdown: { drain: 5 }'))).toHaveLength(2);
+    expect(found(kubernetes.replace('timeout: 30s', 'timeout: 30'))[0]![1]).toBe(
+      'g.yaml:7:69, spec.resilience.circuitBreaker.timeout',
+    );
+    for (const fine of ['timeout: 30ms', 'timeout: 100', 'failureThreshold: 30'])
+      expect(found(two(`circuitBreaker: { ${fine} }`))).toEqual([]);
+    expect(found(two('shedding: { queueTimeout: 50 }\n    slowStart: 0'))).toEqual([]);
+  });
 });
+
+type Fields = Record<string, unknown>;
+
+interface Spec {
+  readonly upstreams?: Record<string, Fields>;
+  readonly spec?: { readonly resilience: Fields };
+}
+
+/** Adds the fields of `block` to those of `into`, as a person edits a file. */
+function merge(into: Fields, block: Fields): void {
+  for (const [key, value] of Object.entries(block)) {
+    const before = into[key];
+    if (isDocument(before) && isDocument(value)) merge(before as Fields, value as Fields);
+    else into[key] = value;
+  }
+}

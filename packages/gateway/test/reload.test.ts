@@ -1,17 +1,17 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { closing, type Server, serve } from '../../http/test/servers.ts';
-import { startGateway } from '../src/index.ts';
+import { type ReloadResult, startGateway } from '../src/index.ts';
 import { ask, eventually, send } from './gateways.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-gateway-'));
 let count = 0;
 
 /** A gateway from a file that the test can change. */
-async function fromFile(yaml: string, watch = false) {
+async function fromFile(yaml: string, watch = false, onReload?: (result: ReloadResult) => void) {
   const file = path.join(folder, `gateway-${++count}.yaml`);
   const whole = (rest: string) => `
 listen: 127.0.0.1:0
@@ -19,7 +19,7 @@ admin: { port: 0, token: a-token }
 shutdown: { drain: 5s }
 ${rest}`;
   writeFileSync(file, whole(yaml));
-  const gateway = closing(await startGateway(file, { watch, prefix: `reload-${count}/` }));
+  const gateway = closing(await startGateway(file, { watch, onReload, prefix: `reload-${count}/` }));
   return {
     ...gateway,
     gateway,
@@ -46,6 +46,86 @@ describe('a reload', () => {
     write(yamlFor(next));
     expect(await reload()).toMatchObject({ ok: true });
     expect(await send(url)).toMatchObject({ body: 'next' });
+  });
+
+  test('reads the file of policies, too, and shows the place of its mistakes', async () => {
+    const upstream = await serve(503, 503, 200);
+    const shared = path.join(folder, `shared-${count + 1}.yaml`);
+    const policies = (rest: string) =>
+      `policies:\n  pay: { patience: 5s, backoff: { base: 1ms }, ${rest} }\n`;
+    writeFileSync(shared, policies('attempts: 1'));
+    const withPolicy = `policyFile: ${path.basename(shared)}\n${yamlFor(upstream, 'retry: pay')}`;
+    const results: ReloadResult[] = [];
+    const { url, gateway, file } = await fromFile(withPolicy, true, (result) => results.push(result));
+    expect(await send(url)).toMatchObject({ status: 503 });
+
+    writeFileSync(shared, policies('attempst: 3'));
+    expect(await eventually(() => results[0])).toMatchObject({
+      ok: false,
+      problems: [
+        { file: shared, line: 2, column: 48, message: expect.stringContaining('did you mean attempts?') },
+      ],
+    });
+    expect(await send(url)).toMatchObject({ status: 503 });
+
+    writeFileSync(shared, policies('attempts: 3'));
+    expect(await eventually(() => results[1])).toMatchObject({ ok: true, files: [file, shared] });
+    expect(gateway.config.upstreams[0]!.attempts.policy.attempts).toBe(3);
+    expect(await ask(gateway, '/reload', { method: 'POST' })).toMatchObject({
+      body: { ok: true, files: [file, shared], isChanged: false },
+    });
+  });
+
+  test('watches a new file that was refused, and a file with an absolute name', async () => {
+    const upstream = await serve({ body: 'x' });
+    const shared = path.join(folder, `absolute-${count + 1}.yaml`);
+    writeFileSync(shared, 'policies: { pay: { attempst: 3 } }');
+    const results: ReloadResult[] = [];
+    const { write, file } = await fromFile(yamlFor(upstream), true, (result) => results.push(result));
+    write(`policyFile: ${shared}\n${yamlFor(upstream, 'retry: pay')}`);
+    expect(await eventually(() => results[0])).toMatchObject({ ok: false, problems: [{ file: shared }] });
+    writeFileSync(shared, 'policies: { pay: { attempts: 3 } }');
+    expect(await eventually(() => results[1])).toMatchObject({ ok: true, files: [file, shared] });
+  });
+
+  test('and a start are refused with a finding that is an error', async () => {
+    const upstream = await serve({ body: 'x' });
+    const { write, reload, url, file } = await fromFile(yamlFor(upstream));
+    write('policies: { pay: { attempts: 3 } }');
+    const refused = `${file}:1:1: no-routes (gateway): there is no route. Add one under routes.`;
+    expect(await reload()).toMatchObject({ ok: false, error: refused, problems: [{ file, line: 1 }] });
+    expect(await send(url)).toMatchObject({ body: 'x' });
+    await expect(startGateway(file)).rejects.toThrow(refused);
+    write(yamlFor(upstream, 'idempotency: { scope: client }'));
+    await expect(startGateway(file, { workers: 2 })).rejects.toThrow('keys-not-shared (route /*)');
+  });
+
+  test('says where a setting stands that needs a restart', async () => {
+    const upstream = await serve({ body: 'x' });
+    const { file, reload, write } = await fromFile(yamlFor(upstream));
+    write(`workers: 3\n${yamlFor(upstream)}`);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('127.0.0.1:0', '127.0.0.1:8081'));
+    expect(await reload()).toMatchObject({
+      ok: false,
+      problems: [
+        {
+          file,
+          line: 2,
+          column: 9,
+          message: 'listen: the change from 127.0.0.1:0 to 127.0.0.1:8081 takes effect only with a restart',
+        },
+        {
+          file,
+          line: 5,
+          column: 10,
+          message: 'workers: the change from 1 to 3 takes effect only with a restart',
+        },
+      ],
+    });
+    write(yamlFor(upstream));
+    writeFileSync(file, readFileSync(file, 'utf8').replace('a-token', 'another'));
+    const { error } = await reload();
+    expect(error).toBe(`${file}:3:8: admin: the change takes effect only with a restart`);
   });
 
   test('of a file with a mistake changes nothing, and shows the place; a later one works', async () => {

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, test } from 'vitest';
 import { closing, serve } from '../../http/test/servers.ts';
 import type { WorkerState } from '../src/admin/worker-state.ts';
+import type { LostWorker } from '../src/index.ts';
 import { eventually, RawClient, send } from './gateways.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-gateway-'));
@@ -16,6 +17,8 @@ let count = 0;
 interface Running {
   readonly child: ChildProcess;
   readonly url: string;
+  /** The workers that ended unexpectedly. */
+  readonly lost: readonly LostWorker[];
   readonly write: (yaml: string) => void;
   ask(path: string, method?: string, body?: unknown): Promise<unknown>;
   workers(): Promise<readonly WorkerState[]>;
@@ -40,7 +43,10 @@ async function run(yaml: string, workers: number): Promise<Running> {
       await once(child, 'exit');
     },
   });
-  const [line] = await once(createInterface(child.stdout!), 'line');
+  const lines = createInterface(child.stdout!);
+  const [line] = await once(lines, 'line');
+  const lost: LostWorker[] = [];
+  lines.on('line', (each: string) => lost.push(JSON.parse(each)));
   const { port, admin } = JSON.parse(line) as { port: number; admin: number };
   const ask = async (where: string, method = 'GET', body?: unknown) => {
     const answer = await send(`http://127.0.0.1:${admin}`, where, {
@@ -52,6 +58,7 @@ async function run(yaml: string, workers: number): Promise<Running> {
   };
   return {
     child,
+    lost,
     url: `http://127.0.0.1:${port}`,
     write,
     ask,
@@ -123,6 +130,27 @@ describe('workers', () => {
     expect((await send(gateway.url)).status).toBe(503);
   });
 
+  test('that are new know what was forced by the name of the upstream, and what was taken back', async () => {
+    const upstream = await serve({ body: 'x' });
+    const other = await serve({ body: 'y' });
+    const gateway = await run(
+      `
+upstreams:
+  api: { instances: ["${upstream.url}"], circuitBreaker: {} }
+  other: { instances: ["${other.url}"], circuitBreaker: {} }
+routes: [{ match: /a, upstream: api }, { match: /o, upstream: other }]
+`,
+      2,
+    );
+    const force = (policy: string, state: string) => gateway.ask('/breakers', 'POST', { policy, state });
+    expect(await force('api', 'open')).toEqual({ breakers: 2 });
+    expect(await force('other', 'open')).toEqual({ breakers: 2 });
+    expect(await force('gateway/api', 'auto')).toEqual({ breakers: 2 });
+    await gateway.ask('/restart', 'POST');
+    expect((await send(gateway.url, '/a')).status).toBe(200);
+    expect((await send(gateway.url, '/o')).status).toBe(503);
+  });
+
   test('that are killed are replaced, and only their own requests are affected', async () => {
     const upstream = await serve({ body: 'x' });
     const gateway = await run(yamlFor(upstream.url), 2);
@@ -144,6 +172,9 @@ describe('workers', () => {
       .reduce((sum, [, each]) => sum + each, 0);
     // A client has one request in flight at most.
     expect(failed).toBeLessThanOrEqual(clients);
+    expect(gateway.lost).toEqual([{ pid: before[0]!.pid, code: null, signal: 'SIGKILL' }]);
+    expect(await gateway.ask('/state')).toMatchObject({ workersLost: 1 });
+    expect(await gateway.ask('/metrics')).toContain('\nholdfast_gateway_lost_workers_total 1\n');
   });
 
   test('that die before they take a connection leave it to the others', async () => {

@@ -1,6 +1,7 @@
 import { ConfigError } from '@holdfast/config';
 import type { EnvoyLoss, GatewayExplanation } from '@holdfast/gateway';
 import type { Command } from '../command.ts';
+import { assertGatewayFile } from '../gateway-file.ts';
 import { dataPlaneFlag, dataPlaneOf, lossLines } from '../gateway-losses.ts';
 import { onlyOperand } from '../given-values.ts';
 import { bad, styled } from '../styled-text.ts';
@@ -19,6 +20,7 @@ export const gatewayCheck: Command = {
   async run(given, terminal) {
     const file = onlyOperand(given, 'a gateway file');
     const dataPlane = dataPlaneOf(given);
+    await assertGatewayFile(file);
     const { envoyLosses, explainGateway, readGatewayFile } = await import('@holdfast/gateway');
     let explanation: GatewayExplanation;
     let losses: readonly EnvoyLoss[];

@@ -20,7 +20,11 @@ export const gatewayDrain: Command = {
     if (given.flags.json) terminal.out(JSON.stringify(body));
     else if (status === 200)
       terminal.out(
-        act === 'drain' ? `${instance} gets no new requests.` : `${instance} gets requests again.`,
+        act === 'resume'
+          ? `${instance} gets requests again.`
+          : body.serving === 0
+            ? `${instance} gets no new requests. It was the last one: ${upstream} answers with 503 now.`
+            : `${instance} gets no new requests.`,
       );
     else
       terminal.err(`The upstream ${upstream} has no instance ${instance}; "holdfast gateway ls" lists them.`);

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { systemClock } from 'holdfast';
 import { type Command, UsageError } from '../command.ts';
+import { assertGatewayFile } from '../gateway-file.ts';
 import { lossLines } from '../gateway-losses.ts';
 import { countOf, onlyOperand, textOf } from '../given-values.ts';
 
@@ -21,6 +22,7 @@ export const gatewayExport: Command = {
     const out = textOf(given, 'out');
     if (out === undefined) throw new UsageError('where to? Say --out <folder>.');
     const adminPort = countOf(given, 'admin-port', 0) ?? 9902;
+    await assertGatewayFile(file);
     const { envoyConfiguration, envoyLosses, readGatewayFile, writeEnvoyFiles } = await import(
       '@holdfast/gateway'
     );

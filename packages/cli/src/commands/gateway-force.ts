@@ -6,18 +6,20 @@ const states = ['open', 'closed', 'auto'];
 
 export const gatewayForce: Command = {
   name: 'gateway force',
-  summary: 'keep breakers of a gateway open or closed; "auto" ends it',
-  operands: '<policy> <open|closed|auto>',
+  summary: 'keep the breakers of an upstream or a policy open or closed; "auto" ends it',
+  operands: '<upstream> <open|closed|auto>',
   flags: {
     ...adminFlags,
     target: { value: 'instance', says: 'only the breaker of this instance; all unless given' },
     why: { value: 'text', says: 'for those who find it open' },
   },
-  examples: ["gateway force gateway/orders open --target http://10.0.0.1:3000 --why 'maintenance'"],
+  examples: ["gateway force orders open --target http://10.0.0.1:3000 --why 'maintenance'"],
   async run(given, terminal) {
     const [policy, state = '', ...more] = given.operands;
     if (policy === undefined || more.length > 0)
-      throw new UsageError(`the name of a policy and one of ${states.join(', ')} are needed, and no more.`);
+      throw new UsageError(
+        `the name of an upstream or a policy and one of ${states.join(', ')} are needed, and no more.`,
+      );
     if (!states.includes(state))
       throw new UsageError(`expected one of ${states.join(', ')}, got "${state}".`);
     const target = textOf(given, 'target');
@@ -31,7 +33,7 @@ export const gatewayForce: Command = {
     if (given.flags.json) terminal.out(JSON.stringify(body));
     else if (status === 200)
       terminal.out(`${body.breakers} ${body.breakers === 1 ? 'breaker' : 'breakers'}: ${state}.`);
-    else terminal.err(`${policy} has no such breaker yet: a breaker exists from the first request on.`);
+    else terminal.err(`${body.error}`.replace(/[^.?]$/, '$&.'));
     return status === 200 ? 0 : 1;
   },
 };

@@ -1,5 +1,7 @@
-import type { Gateway, ReloadResult } from '@holdfast/gateway';
+import type { Gateway, LostWorker, ReloadResult } from '@holdfast/gateway';
+import { systemClock } from 'holdfast';
 import type { Command } from '../command.ts';
+import { assertGatewayFile } from '../gateway-file.ts';
 import { dataPlaneFlag, dataPlaneOf, lossLines } from '../gateway-losses.ts';
 import { countOf, onlyOperand, textOf } from '../given-values.ts';
 import type { Terminal } from '../terminal.ts';
@@ -30,8 +32,9 @@ export const gatewayRun: Command = {
     const file = onlyOperand(given, 'a gateway file');
     const dataPlane = dataPlaneOf(given);
     const workers = countOf(given, 'workers', 1);
+    await assertGatewayFile(file);
     const { envoyLosses, startGateway } = await import('@holdfast/gateway');
-    const report = (result: ReloadResult) => reportReload(result, given.flags.json === true, terminal);
+    const log = logOf(given.flags.json === true, terminal);
     const gateway = await startGateway(file, {
       dataPlane,
       ...(workers !== undefined && { workers }),
@@ -45,11 +48,12 @@ export const gatewayRun: Command = {
       environment: terminal.env,
       watch: true,
       signals: true,
-      onReload: report,
+      onReload: (result) => logReload(result, log),
+      onWorkerLost: (lost) => logLoss(lost, dataPlane, log),
     });
     if (dataPlane === 'envoy')
       for (const line of lossLines(envoyLosses(gateway.config), undefined)) terminal.err(`${line}`);
-    announce(gateway, dataPlane, given.flags.json === true, terminal);
+    announce(gateway, dataPlane, log);
     if (!terminal.signal.aborted)
       await new Promise<void>((resolve) => {
         terminal.signal.addEventListener('abort', () => resolve(), { once: true });
@@ -59,27 +63,58 @@ export const gatewayRun: Command = {
   },
 };
 
-function announce(gateway: Gateway, dataPlane: string, isJson: boolean, terminal: Terminal): void {
+/** Prints an event: one sentence a line, or with `--json` an object. All but the sentences of the start have the time. */
+type Log = (event: LogEvent, ...says: readonly string[]) => void;
+
+interface LogEvent {
+  readonly event: 'listening' | 'reload' | 'worker-lost';
+  readonly ok?: boolean;
+}
+
+function logOf(isJson: boolean, terminal: Terminal): Log {
+  return (event, ...says) => {
+    const time = new Date(systemClock.epochMs()).toISOString();
+    if (isJson) terminal.out(JSON.stringify({ ...event, time }));
+    else
+      for (const each of says) {
+        if (event.event === 'listening') terminal.out(each);
+        else if (event.event === 'worker-lost' || event.ok === false) terminal.err(`${time} ${each}`);
+        else terminal.out(`${time} ${each}`);
+      }
+  };
+}
+
+function announce(gateway: Gateway, dataPlane: string, log: Log): void {
   const { address, adminAddress, adminToken, config } = gateway;
-  const at = `${config.listen.tls ? 'https' : 'http'}://${hostOf(address.address)}:${address.port}`;
+  const url = `${config.listen.tls ? 'https' : 'http'}://${hostOf(address.address)}:${address.port}`;
   const admin = adminAddress && `http://${hostOf(adminAddress.address)}:${adminAddress.port}`;
   // If the file has no admin token, the gateway generates one. Print it here, because it is not shown again.
   const token = config.admin?.token === undefined ? adminToken : undefined;
-  if (isJson) {
-    terminal.out(
-      JSON.stringify({ event: 'listening', url: at, admin: admin ?? null, token: token ?? null, dataPlane }),
-    );
-    return;
-  }
-  terminal.out(`The gateway listens on ${at}${dataPlane === 'envoy' ? ', on Envoy' : ''}.`);
+  const event = { event: 'listening' as const, url, admin: admin ?? null, token: token ?? null, dataPlane };
+  const says = [`The gateway listens on ${url}${dataPlane === 'envoy' ? ', on Envoy' : ''}.`];
   if (admin)
-    terminal.out(`The admin API is on ${admin}${token === undefined ? '' : `, with the token ${token}`}.`);
+    says.push(`The admin API is on ${admin}${token === undefined ? '' : `, with the token ${token}`}.`);
+  log(event, ...says);
 }
 
-function reportReload(result: ReloadResult, isJson: boolean, terminal: Terminal): void {
-  if (isJson) terminal.out(JSON.stringify({ event: 'reload', ...result }));
-  else if (result.ok) terminal.out('Reloaded.');
-  else terminal.err(`Not reloaded, the file from before stays in force: ${result.error}`);
+function logReload(result: ReloadResult, log: Log): void {
+  const { ok, isChanged, files, error } = result;
+  const done = isChanged
+    ? `Reloaded ${files.join(', ')}.`
+    : 'Nothing to reload: the files say the same as before.';
+  log(
+    { event: 'reload', ...result },
+    ok ? done : `Not reloaded, the file from before stays in force: ${error}`,
+  );
+}
+
+function logLoss(lost: LostWorker, dataPlane: string, log: Log): void {
+  const { pid, code, signal } = lost;
+  const what = dataPlane === 'envoy' ? 'Envoy' : 'A worker';
+  log(
+    { event: 'worker-lost', ...lost },
+    `${what} (process ${pid}) ended with ${signal ?? `code ${code}`}; another one replaces it.`,
+  );
 }
 
 function hostOf(address: string): string {

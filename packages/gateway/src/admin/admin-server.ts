@@ -3,18 +3,22 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { hardenedServer } from '@holdfast/server';
 import { contentTypes } from '@holdfast/telemetry';
-import { isDocument } from 'holdfast/fields';
+import { isDocument, nearest } from 'holdfast/fields';
 import type { AdminConfig } from '../file/gateway-config.ts';
 import type { Answers, Command } from './control.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { openApi } from './openapi.ts';
+import type { WorkerState } from './worker-state.ts';
 
 /** Whether a reload took effect, or why the new file was refused. */
 export interface ReloadResult {
   readonly ok: boolean;
   /** The time of the reload, epoch ms. */
   readonly at: number;
+  /** The files that are in use, the main file first. The file that `policyFile` names is one of them. */
   readonly files: readonly string[];
+  /** False: the files say the same as before, or the reload was refused. */
+  readonly isChanged: boolean;
   /** Why the file was rejected, with line numbers. The configuration from before the reload stays in use. */
   readonly error?: string;
   readonly problems?: readonly {
@@ -32,6 +36,8 @@ export interface GatewayControl {
   reload(): Promise<ReloadResult>;
   restart(): Promise<void>;
   readonly lastReload: ReloadResult | null;
+  /** How many workers ended unexpectedly and were replaced. */
+  readonly workersLost: number;
   readonly isDraining: boolean;
   readonly shownConfig: unknown;
 }
@@ -65,13 +71,18 @@ const handlers: Readonly<Record<string, Handler>> = {
     const workers = await control.ask<'state'>({ kind: 'state' });
     return {
       status: 200,
-      body: { isDraining: control.isDraining, lastReload: control.lastReload, workers },
+      body: {
+        isDraining: control.isDraining,
+        lastReload: control.lastReload,
+        workersLost: control.workersLost,
+        workers,
+      },
     };
   },
   'GET /config': ({ shownConfig }) => ({ status: 200, body: shownConfig }),
   'GET /metrics': async (control) => ({
     status: 200,
-    body: gatewayMetrics(await control.ask<'state'>({ kind: 'state' })),
+    body: gatewayMetrics(await control.ask<'state'>({ kind: 'state' }), control.workersLost),
     type: contentTypes.text,
   }),
   'GET /stories': async (control, { query }) => {
@@ -96,7 +107,9 @@ const handlers: Readonly<Record<string, Handler>> = {
     if (because !== undefined && typeof because !== 'string') return wrong('because is a text');
     const counts = await control.ask<'breaker'>({ kind: 'breaker', policy, target, state, because });
     const breakers = counts.reduce((sum, each) => sum + each, 0);
-    return breakers > 0 ? { status: 200, body: { breakers } } : notFound;
+    if (breakers > 0) return { status: 200, body: { breakers } };
+    const error = noBreaker(policy, target, await control.ask<'state'>({ kind: 'state' }));
+    return { status: 404, body: { error } };
   },
   'POST /upstreams/{upstream}/instances/{instance}/drain': (control, request) =>
     drain(control, request, true),
@@ -125,7 +138,31 @@ async function drain(
 ): Promise<Answer> {
   const [upstream = '', instance = ''] = parameters;
   const found = await control.ask<'drain'>({ kind: 'drain', upstream, instance, isDraining });
-  return found.some(Boolean) ? { status: 200, body: { upstream, instance, isDraining } } : notFound;
+  if (!found.some(Boolean)) return notFound;
+  const workers = await control.ask<'state'>({ kind: 'state' });
+  const states = workers[0]?.upstreams.find(({ name }) => name === upstream)?.instances ?? [];
+  const serving = states.filter((each) => !each.isDraining).length;
+  return { status: 200, body: { upstream, instance, isDraining, serving } };
+}
+
+/** Says why no breaker was found: the name, the instance, or that the file has no `circuitBreaker`. */
+function noBreaker(policy: string, target: string | undefined, workers: readonly WorkerState[]): string {
+  const upstreams = workers.flatMap((worker) => worker.upstreams);
+  const named = upstreams.filter(
+    ({ name, policies }) => name === policy || policies.some((each) => each.name === policy),
+  );
+  if (named.length === 0) {
+    const names = upstreams.flatMap(({ name, policies }) => [name, ...policies.map((each) => each.name)]);
+    const near = nearest(policy, [...new Set(names)]);
+    const meant = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+    return `there is no upstream or policy ${policy}${meant}`;
+  }
+  const instances = named.flatMap((each) => each.instances.map(({ name }) => name));
+  if (target !== undefined && !instances.includes(target)) {
+    const near = nearest(target, [...new Set(instances)]);
+    return `${policy} has no instance ${target}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`;
+  }
+  return `${policy} has no breaker: its part of the file has no circuitBreaker`;
 }
 
 function wrong(error: string): Answer {

@@ -10,8 +10,8 @@ export type Command =
   | { readonly kind: 'stories'; readonly count: number }
   | { readonly kind: 'story'; readonly id: string }
   /**
-   * Forces breakers open or closed. With `auto`, they decide by themselves again. Without a target, the
-   * command applies to all breakers of the policy.
+   * Forces breakers open or closed. With `auto`, they decide by themselves again. `policy` is the name of a
+   * policy or of an upstream. Without a target, the command applies to all breakers of the policy.
    */
   | {
       readonly kind: 'breaker';
@@ -51,11 +51,15 @@ export function execute(gateway: GatewayProcess, command: Command): Answers[Comm
       return gateway.stories.of(command.id) ?? null;
     case 'breaker': {
       const { policy, target, state, because } = command;
-      const one = target === undefined ? undefined : breakerOf(policy, target);
-      const breakers = target === undefined ? breakersOf(policy) : one ? [one] : [];
+      // The name of an upstream stands for all its policies: that of the upstream, and those of its routes.
+      const upstream = gateway.upstreams.get(policy);
+      const names = upstream ? upstream.policies.map(({ name }) => name) : [policy];
+      const breakers = new Set(
+        names.flatMap((name) => (target === undefined ? breakersOf(name) : (breakerOf(name, target) ?? []))),
+      );
       const now = gateway.clock.now();
       for (const breaker of breakers) breaker.force(state === 'auto' ? undefined : state, now, because);
-      return breakers.length;
+      return breakers.size;
     }
     case 'drain':
       return gateway.upstreams.get(command.upstream)?.drain(command.instance, command.isDraining) ?? false;

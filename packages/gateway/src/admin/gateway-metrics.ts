@@ -19,7 +19,7 @@ class Sums {
   }
 }
 
-export function gatewayMetrics(workers: readonly WorkerState[]): string {
+export function gatewayMetrics(workers: readonly WorkerState[], workersLost = 0): string {
   const families: Family[] = [];
   const family = (
     name: string,
@@ -137,6 +137,13 @@ export function gatewayMetrics(workers: readonly WorkerState[]): string {
     },
   );
   family('holdfast_gateway_workers', 'gauge', 'Processes that serve requests.', (add) => add({}, 1));
+  families.push({
+    name: 'holdfast_gateway_lost_workers_total',
+    type: 'counter',
+    labels: [],
+    help: 'Processes that ended unexpectedly and were replaced.',
+    samples: [{ labels: {}, value: workersLost }],
+  });
   family(
     'holdfast_gateway_insecure_upstreams',
     'gauge',

@@ -94,7 +94,11 @@ export const openApi = {
             type: 'object',
             required: ['policy', 'state'],
             properties: {
-              policy: { ...text, description: 'As in the state: gateway/orders.' },
+              policy: {
+                ...text,
+                description:
+                  'The name of an upstream, or of a policy as in the state: orders, gateway/orders.',
+              },
               target: { ...text, description: 'The name of an instance; all of the policy without it.' },
               state: { enum: ['open', 'closed', 'auto'] },
               because: text,
@@ -111,9 +115,14 @@ export const openApi = {
     },
     '/upstreams/{upstream}/instances/{instance}/drain': {
       post: {
-        summary: 'Sends no new requests to an instance.',
+        summary:
+          'Sends no new requests to an instance. If all instances of an upstream drain, it answers with 503.',
         parameters: instance,
-        responses: { 200: answer('It drains.'), ...missing, ...unauthorized },
+        responses: {
+          200: answer('It drains. `serving` is how many instances of the upstream do not.'),
+          ...missing,
+          ...unauthorized,
+        },
       },
     },
     '/upstreams/{upstream}/instances/{instance}/resume': {
@@ -152,6 +161,7 @@ export const openApi = {
         properties: {
           isDraining: { type: 'boolean' },
           lastReload: { anyOf: [ref('Reload'), { type: 'null' }] },
+          workersLost: { ...number, description: 'Processes that ended unexpectedly and were replaced.' },
           workers: { type: 'array', items: ref('Worker') },
         },
       },
@@ -243,6 +253,7 @@ export const openApi = {
           ok: { type: 'boolean' },
           at: number,
           files: { type: 'array', items: text },
+          isChanged: { type: 'boolean' },
           error: text,
           problems: { type: 'array', items: { type: 'object' } },
         },

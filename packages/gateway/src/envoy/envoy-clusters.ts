@@ -21,13 +21,12 @@ const idleMs = 4_000;
 /** Instances that get no new requests, each as `<upstream> <url>`. */
 export type Draining = ReadonlySet<string>;
 
-/** If every instance is draining, all of them get requests. */
+/** If every instance is draining, there is none left, and Envoy answers with 503. */
 function servingInstances(
   { name, instances }: UpstreamConfig,
   draining: Draining,
 ): readonly InstanceConfig[] {
-  const serving = instances.filter(({ url }) => !draining.has(`${name} ${url}`));
-  return serving.length > 0 ? serving : instances;
+  return instances.filter(({ url }) => !draining.has(`${name} ${url}`));
 }
 
 export function clusterOf(route: RouteConfig): string {
@@ -71,7 +70,7 @@ function cluster(
   const { healthCheck, loadBalancing } = upstream;
   const instances = servingInstances(upstream, draining);
   const isStatic = instances.every(({ url }) => isIP(hostOf(url)) !== 0);
-  const isSecure = instances.some(({ url }) => url.startsWith('https:'));
+  const isSecure = upstream.instances.some(({ url }) => url.startsWith('https:'));
   return present({
     '@type': 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
     name,

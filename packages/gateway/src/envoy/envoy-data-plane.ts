@@ -6,6 +6,7 @@ import path from 'node:path';
 import { HoldfastError, OptionsError, sleep, systemClock } from 'holdfast';
 import type { Answers, Command } from '../admin/control.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
+import type { LostWorker } from '../workers/start-gateway.ts';
 import { EnvoyAdmin } from './envoy-admin.ts';
 import { type EnvoyConfiguration, envoyConfiguration, fileNames } from './envoy-configuration.ts';
 import { envoyFeatures } from './envoy-features.ts';
@@ -28,6 +29,8 @@ export interface EnvoyPlace {
   readonly folder?: string | undefined;
 }
 
+type OnLost = (lost: LostWorker) => void;
+
 const lookMs = 20;
 /** How long (ms) Envoy may take to start, and to apply a new file. */
 const startMs = 15_000;
@@ -46,9 +49,11 @@ const updates: Readonly<Record<DynamicFile, string>> = {
 /** Runs a gateway file on Envoy: writes Envoy's files, and reads the state from its admin interface. */
 export class EnvoyDataPlane {
   isDraining = false;
+  workersLost = 0;
   address!: AddressInfo;
   readonly #place: EnvoyPlace;
   readonly #workers: number;
+  readonly #onLost: OnLost | undefined;
   readonly #draining = new Set<string>();
   readonly #startedAt = systemClock.epochMs();
   #config: GatewayConfig;
@@ -59,7 +64,8 @@ export class EnvoyDataPlane {
   #version = 0;
   #isClosed = false;
 
-  private constructor(config: GatewayConfig, workers: number, place: EnvoyPlace) {
+  private constructor(config: GatewayConfig, workers: number, place: EnvoyPlace, onLost: OnLost | undefined) {
+    this.#onLost = onLost;
     this.#config = config;
     this.#workers = workers;
     this.#place = place;
@@ -69,8 +75,9 @@ export class EnvoyDataPlane {
     config: GatewayConfig,
     workers: number,
     place: EnvoyPlace = {},
+    onLost?: OnLost,
   ): Promise<EnvoyDataPlane> {
-    const plane = new EnvoyDataPlane(config, workers, place);
+    const plane = new EnvoyDataPlane(config, workers, place, onLost);
     try {
       await plane.#start();
     } catch (error) {
@@ -211,7 +218,10 @@ export class EnvoyDataPlane {
     });
     child.once('exit', (code, signal) => {
       failure = `Envoy ended with ${signal ?? `code ${code}`}: ${this.#output.trim()}`;
-      if (this.address && !this.#isClosed && !this.isDraining) void this.#restart(program);
+      if (!this.address || this.#isClosed || this.isDraining) return;
+      this.workersLost++;
+      this.#onLost?.({ pid: child.pid ?? 0, code, signal });
+      void this.#restart(program);
     });
     const started = async () => {
       if (failure !== undefined) throw new HoldfastError('HOLDFAST_ENVOY', failure);

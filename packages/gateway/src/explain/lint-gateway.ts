@@ -1,5 +1,6 @@
 import { lint } from 'holdfast/lint';
 import type { AttemptsConfig, GatewayConfig, RouteConfig, UpstreamConfig } from '../file/gateway-config.ts';
+import { adviceFor, fieldFor } from './policy-advice.ts';
 
 /** A setting in a gateway file that is valid, but probably a mistake. */
 export interface GatewayFinding {
@@ -34,6 +35,7 @@ export function lintGateway(config: GatewayConfig): GatewayFinding[] {
     findings.push({ rule, severity, where, found, fix });
   };
   lintProcess(config, note);
+  lintDurations(config, note);
   for (const upstream of config.upstreams) {
     lintUpstream(upstream, config, note);
     lintPolicy(`upstream ${upstream.name}`, upstream.attempts, note);
@@ -45,13 +47,36 @@ export function lintGateway(config: GatewayConfig): GatewayFinding[] {
   return findings.sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
 }
 
-function lintPolicy(where: string, { policy, circuitBreaker }: AttemptsConfig, note: Note): void {
+function lintPolicy(where: string, attempts: AttemptsConfig, note: Note): void {
+  const { policy, circuitBreaker, hasRetries } = attempts;
   // `runsKnow` is true, because the gateway decides for each request whether it may be repeated.
   for (const { rule, severity, path, found, fix } of lint(policy, { runsKnow: true })) {
     // `circuitBreaker` has a fixed open time by design, as in other gateways.
     if (rule === 'fixed-open-time' && circuitBreaker) continue;
-    note(rule, severity, `${where}, ${path}`, found, fix);
+    // Without retries, nothing comes after an attempt that hangs, and `timeouts.request` limits it.
+    if (rule === 'no-timeout' && !hasRetries && policy.patience !== 'unlimited') continue;
+    // `lintUpstream` has this rule, too.
+    if (rule === 'no-breaker' && where.startsWith('upstream ')) continue;
+    note(
+      rule,
+      severity,
+      `${where}, ${fieldFor(rule, path, attempts)}`,
+      found,
+      adviceFor(rule, fix, attempts),
+    );
   }
+}
+
+/** `30` is 30 ms, but who writes a small number without a unit probably means seconds. */
+function lintDurations({ bareDurations = [] }: GatewayConfig, note: Note): void {
+  for (const { place, path, ms } of bareDurations)
+    note(
+      'bare-duration',
+      'warning',
+      `${place}, ${path}`,
+      `a number without a unit is in milliseconds, so ${ms} means ${ms} ms`,
+      `write \`${ms}s\` or \`${ms}ms\``,
+    );
 }
 
 function lintProcess({ admin, listen, routes, upstreams }: GatewayConfig, note: Note): void {
@@ -61,7 +86,7 @@ function lintProcess({ admin, listen, routes, upstreams }: GatewayConfig, note: 
       'error',
       'gateway',
       `the admin API listens on ${admin.host} with a token that only the log of the start shows`,
-      'give it a token, or leave it on 127.0.0.1',
+      'give it a token in `admin.token`, or leave it on 127.0.0.1',
     );
   if (listen.tls === null && !isLoopback(listen.host))
     note(
@@ -89,7 +114,8 @@ function lintUpstream(upstream: UpstreamConfig, { stores, workers }: GatewayConf
   if (tls.insecureSkipVerify)
     note(
       'unverified-tls',
-      'error',
+      // The file says so in its own words, so this does not refuse the start.
+      'warning',
       where,
       'certificates are not verified, so anybody on the way can answer',
       'give tls.ca the authority of the certificate',
@@ -100,7 +126,7 @@ function lintUpstream(upstream: UpstreamConfig, { stores, workers }: GatewayConf
       'warning',
       where,
       'there are retries and no breaker, so a dead instance gets requests for ever',
-      'add circuitBreaker',
+      'add `circuitBreaker: true`',
     );
   if (instances.length > 1 && !healthCheck)
     note(
@@ -108,7 +134,7 @@ function lintUpstream(upstream: UpstreamConfig, { stores, workers }: GatewayConf
       'advice',
       where,
       `${instances.length} instances and no health check: a dead one is found by failing requests`,
-      'add healthCheck',
+      'add `healthCheck: true`',
     );
   if (instances.length === 1 && attempts.hasRetries)
     note(
@@ -124,7 +150,7 @@ function lintUpstream(upstream: UpstreamConfig, { stores, workers }: GatewayConf
       'warning',
       where,
       'a request may wait for ever, and hold its permit and its connection',
-      'give timeouts.request a limit',
+      'give it a limit: `timeouts: { request: 30s }`',
     );
   if (healthCheck && healthCheck.timeoutMs >= healthCheck.intervalMs)
     note(

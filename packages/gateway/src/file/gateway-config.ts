@@ -25,6 +25,17 @@ export interface GatewayConfig {
   readonly tracing: boolean;
   readonly storiesMax: number;
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
+  /** Small durations without a unit, which `lintGateway` asks about. Default: none. */
+  readonly bareDurations?: readonly BareDuration[] | undefined;
+}
+
+/** A duration that the file has as a small number without a unit, such as `timeout: 30`. */
+export interface BareDuration {
+  /** The file, line and column: `gateway.yaml:7:24`. */
+  readonly place: string;
+  /** The path of the field, such as `upstreams.orders.circuitBreaker.timeout`. */
+  readonly path: string;
+  readonly ms: number;
 }
 
 /** The address on which clients connect, and the limits of their connections. */

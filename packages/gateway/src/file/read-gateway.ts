@@ -10,8 +10,9 @@ import {
 } from '@holdfast/config';
 import type { PolicySpec } from 'holdfast';
 import { isDocument, readTable, type SettingsOf, type Table } from 'holdfast/fields';
+import { bareDurationsIn } from './bare-durations.ts';
 import { type Environment, expandVariables } from './environment.ts';
-import type { GatewayConfig } from './gateway-config.ts';
+import type { BareDuration, GatewayConfig } from './gateway-config.ts';
 import { gatewayFields, serviceFields } from './gateway-file.ts';
 import { isService, type ReadService } from './kubernetes.ts';
 import { resolveGateway } from './resolve-gateway.ts';
@@ -36,6 +37,7 @@ export interface ParseOptions extends ReadOptions {
 export interface ReadFile {
   readonly source: SourceDocument;
   readonly settings: Partial<SettingsOf<typeof gatewayFields>>;
+  readonly bareDurations: readonly BareDuration[];
   /** The paths of the services within the document. A path is empty if the whole file is one service. */
   readonly servicePaths: readonly string[];
 }
@@ -64,6 +66,9 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   const main = readOne(content, file, gatewayFields, environment);
   const problems = new Problems();
 
+  // An absolute name stays as it is; otherwise the file would not be found when it is watched.
+  const placeOf = (name: string) => (path.isAbsolute(name) ? name : path.join(folder, name));
+
   function read(field: string, name: string): string | undefined {
     try {
       return readFile(path.resolve(folder, name));
@@ -80,8 +85,7 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   else
     names.forEach((name, index) => {
       const text = read(`include[${index}]`, name);
-      if (text !== undefined)
-        included.push(readOne(text, path.join(folder, name), includedFields, environment));
+      if (text !== undefined) included.push(readOne(text, placeOf(name), includedFields, environment));
     });
 
   const files = [main, ...included];
@@ -97,13 +101,18 @@ export function parseGateway(content: string, options: ParseOptions = {}): Gatew
   const policyText = policyFile === undefined ? undefined : read('policyFile', policyFile);
   if (policyText !== undefined) {
     // Several routes may use one policy, and each route has its own state. So the name is left out.
-    for (const [name, { name: _, ...document }] of parsePolicies(policyText, path.join(folder, policyFile!)))
+    for (const [name, { name: _, ...document }] of parsePolicies(policyText, placeOf(policyFile!)))
       if (!named.has(name)) named.set(name, document);
   }
 
   const config = resolveGateway(files, named, problems, (field, name) => read(field, name));
   problems.throwIfAny();
-  return config;
+  const bareDurations = files.flatMap((each) => each.bareDurations);
+  return {
+    ...config,
+    ...(policyFile !== undefined && { files: [...config.files, placeOf(policyFile)] }),
+    ...(bareDurations.length > 0 && { bareDurations }),
+  };
 }
 
 export class Problems {
@@ -136,13 +145,18 @@ function readOne(content: string, file: string, table: Table, environment: Envir
     for (const { path: at, message } of mistakesIn(serviceFields, data)) complain(at, message);
     problems.throwIfAny();
     const service: ReadService = readTable(serviceFields, data);
-    return { source, settings: { services: [service] }, servicePaths: [''] };
+    return {
+      source,
+      settings: { services: [service] },
+      bareDurations: bareDurationsIn(serviceFields, data, source),
+      servicePaths: [''],
+    };
   }
   for (const { path: at, message } of mistakesIn(table, data)) complain(at, message);
   problems.throwIfAny();
   const settings = readTable(table, data) as ReadFile['settings'];
   const servicePaths = (settings.services ?? []).map((_, index) => `services[${index}]`);
-  return { source, settings, servicePaths };
+  return { source, settings, bareDurations: bareDurationsIn(table, data, source), servicePaths };
 }
 
 function cannotRead(error: unknown): string {

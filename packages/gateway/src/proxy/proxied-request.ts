@@ -2,7 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { noteFailed, requestTraits, responseClassifier } from '@holdfast/http/rules';
 import { ClientGoneError, contextOf, type Exchange, type PlainResponse } from '@holdfast/server';
-import { Alarm, type Judgement, type Outcome, type Plan, type RunOptions, type StopReason } from 'holdfast';
+import {
+  Alarm,
+  type Judgement,
+  type Outcome,
+  type Plan,
+  RefusedError,
+  type RunOptions,
+  type StopReason,
+} from 'holdfast';
 import {
   DONE,
   type Driver,
@@ -195,8 +203,8 @@ export class ProxiedRequest extends Alarm implements Driver {
 
   private start(): void {
     this.plan.clock.clear(this);
-    if (!this.head.ownedUpstream && this.startFast()) return;
-    this.perform(this.work.begin(this.work.startedAt));
+    if (this.policy.balancer.size === 0) this.refuseDrained();
+    else if (this.head.ownedUpstream || !this.startFast()) this.perform(this.work.begin(this.work.startedAt));
   }
 
   /**
@@ -481,6 +489,12 @@ export class ProxiedRequest extends Alarm implements Driver {
     this.error = error;
     const wasSent = this.latest?.hasStarted ?? false;
     this.answer(refusalFor(error, wasSent, this.plan.random));
+  }
+
+  /** An operator drains all instances of the upstream, so there is none to ask. */
+  private refuseDrained(): void {
+    if (this.tryOtherRoute()) return;
+    this.answer(refusalFor(new RefusedError('breaker_open'), false, this.plan.random));
   }
 
   /** Sends the request to the fallback route. False: there is none, or the request cannot be sent again. */

@@ -118,7 +118,8 @@ export class AttemptPolicy {
   }
 
   setShares(shares: readonly Share[]): void {
-    this.targets = shares.map(({ member }) => member.name!);
+    // A request needs at least one name. Without shares, the balancer is empty and refuses all of them.
+    if (shares.length > 0) this.targets = shares.map(({ member }) => member.name!);
     this.balancer.setShares(shares);
   }
 

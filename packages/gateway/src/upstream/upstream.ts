@@ -159,14 +159,13 @@ export class Upstream {
 
   /**
    * Returns the instances that get requests. Healthy instances in the gateway's own zone come first; if too
-   * few are healthy, health is ignored.
+   * few are healthy, health is ignored. A draining instance never gets requests, even if it is the last one.
    */
   #shares(): { readonly instance: Instance; readonly weight: number }[] {
     const { panicThreshold, slowStartMs } = this.config;
     const { clock } = this.#environment;
     const zone = this.#zone;
-    const serving = this.#instances.filter(({ isDraining }) => !isDraining);
-    const all = serving.length > 0 ? serving : this.#instances;
+    const all = this.#instances.filter(({ isDraining }) => !isDraining);
     const healthy = all.filter(({ isHealthy }) => isHealthy);
     let chosen = healthy.length < panicThreshold * all.length || healthy.length === 0 ? all : healthy;
     const local = zone === undefined ? [] : all.filter((each) => each.zone === zone);

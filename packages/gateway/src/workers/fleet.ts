@@ -6,7 +6,7 @@ import type { Answers, Command } from '../admin/control.ts';
 import type { GatewayConfig } from '../file/gateway-config.ts';
 
 import { Acceptor } from './acceptor.ts';
-import type { RunningParts } from './start-gateway.ts';
+import type { LostWorker, RunningParts } from './start-gateway.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 /**
@@ -30,28 +30,34 @@ const GONE = 'HOLDFAST_WORKER_GONE';
 /** The error code if a worker could not execute a command. */
 const REFUSED = 'HOLDFAST_WORKER_REFUSED';
 
+interface FleetOptions {
+  readonly prefix: string | undefined;
+  readonly onWorkerLost: ((lost: LostWorker) => void) | undefined;
+}
+
 /** Several worker processes that share one port. A worker that dies is replaced; the others continue. */
 export class Fleet implements RunningParts {
   isDraining = false;
+  workersLost = 0;
   address!: AddressInfo;
   readonly #acceptor = new Acceptor();
   readonly #members = new Set<Member>();
   readonly #starting = new Set<Member>();
-  /** Commands that force breakers or drain instances. Each new worker gets them, too. */
+  /** Commands that force breakers or drain instances, in their order. Each new worker gets them, too. */
   readonly #standing = new Map<string, Command>();
   readonly #workers: number;
-  readonly #prefix: string | undefined;
+  readonly #options: FleetOptions;
   #config: GatewayConfig;
   #nextId = 0;
 
-  private constructor(config: GatewayConfig, workers: number, prefix: string | undefined) {
+  private constructor(config: GatewayConfig, workers: number, options: FleetOptions) {
     this.#config = config;
     this.#workers = workers;
-    this.#prefix = prefix;
+    this.#options = options;
   }
 
-  static async start(config: GatewayConfig, workers: number, prefix: string | undefined): Promise<Fleet> {
-    const fleet = new Fleet(config, workers, prefix);
+  static async start(config: GatewayConfig, workers: number, options: FleetOptions): Promise<Fleet> {
+    const fleet = new Fleet(config, workers, options);
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     cluster.setupPrimary({
       exec: fileURLToPath(new URL(`./worker-process.${extension}`, import.meta.url)),
@@ -167,9 +173,17 @@ export class Fleet implements RunningParts {
         const gone = new HoldfastError(GONE, `a worker ended with ${signal ?? `code ${code}`}`);
         for (const { reject: fail } of member.pending.values()) fail(gone);
         reject(gone);
-        if (!this.isDraining && !member.isLeaving && this.address) void this.#replace(member);
+        if (this.isDraining || member.isLeaving || !this.address) return;
+        this.workersLost++;
+        this.#options.onWorkerLost?.({ pid: worker.process.pid ?? 0, code, signal });
+        void this.#replace(member);
       });
-      tell(member, { kind: 'start', config: this.#config, workers: this.#workers, prefix: this.#prefix });
+      tell(member, {
+        kind: 'start',
+        config: this.#config,
+        workers: this.#workers,
+        prefix: this.#options.prefix,
+      });
     });
   }
 
@@ -190,8 +204,10 @@ export class Fleet implements RunningParts {
   #remember(command: Command): void {
     if (command.kind === 'breaker') {
       const key = JSON.stringify(['breaker', command.policy, command.target]);
-      if (command.state === 'auto') this.#standing.delete(key);
-      else this.#standing.set(key, command);
+      // The latest command comes last. `auto` is kept while others stand: it may take back a part of them.
+      this.#standing.delete(key);
+      const others = [...this.#standing.values()].some(({ kind }) => kind === 'breaker');
+      if (command.state !== 'auto' || others) this.#standing.set(key, command);
     } else if (command.kind === 'drain') {
       const key = JSON.stringify(['drain', command.upstream, command.instance]);
       if (command.isDraining) this.#standing.set(key, command);

@@ -16,6 +16,15 @@ import { Fleet } from './fleet.ts';
 import { openStores } from './open-stores.ts';
 import { startTracing } from './tracing.ts';
 
+/** A worker, or an Envoy, that ended unexpectedly. */
+export interface LostWorker {
+  readonly pid: number;
+  /** The exit code; null if a signal ended it. */
+  readonly code: number | null;
+  /** The signal that ended it, such as `SIGKILL`; otherwise null. */
+  readonly signal: string | null;
+}
+
 /** The options of `startGateway`. All other settings are in the gateway file. */
 export interface GatewayOptions {
   /** The values of variables such as `${NAME}` in the file. Default: the environment of the process. */
@@ -28,6 +37,8 @@ export interface GatewayOptions {
   readonly signals?: boolean | undefined;
   /** Called after each reload, for logging. Default: none. */
   readonly onReload?: ((result: ReloadResult) => void) | undefined;
+  /** Called when a worker has ended unexpectedly, for logging. It is replaced. Default: none. */
+  readonly onWorkerLost?: ((lost: LostWorker) => void) | undefined;
   /** Stores that are already open. Only for a gateway with one worker. Default: those that the file names. */
   readonly stores?: Partial<Stores> | undefined;
   /** The clock for all waits and timeouts. Default: the system's. */
@@ -53,6 +64,7 @@ const optionFields = {
   watch: flag(),
   signals: flag(),
   onReload: callback<NonNullable<GatewayOptions['onReload']>>(),
+  onWorkerLost: callback<NonNullable<GatewayOptions['onWorkerLost']>>(),
   dataPlane: word('node', 'node', 'envoy'),
 };
 
@@ -79,7 +91,10 @@ export interface Gateway {
   state(): Promise<readonly WorkerState[]>;
 }
 
-/** Starts a gateway from a file or a checked configuration. Throws a `ConfigError` if the file has errors. */
+/**
+ * Starts a gateway from a file or a checked configuration. Throws a `ConfigError` if the file has errors,
+ * or if `lintGateway` has a finding of severity `error`.
+ */
 export async function startGateway(
   source: string | GatewayConfig,
   options: GatewayOptions = {},
@@ -90,14 +105,20 @@ export async function startGateway(
     watch,
     signals,
     onReload,
+    onWorkerLost,
     stores,
     clock = systemClock,
     dataPlane = 'node',
     envoy,
     ...rest
   } = options;
-  readTable(optionFields, { environment, workers: given, watch, signals, onReload, dataPlane });
-  const configs = new ConfigSource(source, { environment }, clock);
+  readTable(optionFields, { environment, workers: given, watch, signals, onReload, onWorkerLost, dataPlane });
+  // The workers of Envoy are threads, which share all state, so they count as one.
+  const configs = new ConfigSource(
+    source,
+    { environment, workers: dataPlane === 'envoy' ? 1 : given },
+    clock,
+  );
   const { config } = configs;
   const workers = given ?? (config.workers || availableParallelism());
   if (workers > 1 && stores)
@@ -106,9 +127,9 @@ export async function startGateway(
     throw new OptionsError('envoy', envoy, "nothing without dataPlane: 'envoy'");
   const parts: RunningParts =
     dataPlane === 'envoy'
-      ? await EnvoyDataPlane.start(config, workers, envoy)
+      ? await EnvoyDataPlane.start(config, workers, envoy, onWorkerLost)
       : workers > 1
-        ? await Fleet.start(config, workers, options.prefix)
+        ? await Fleet.start(config, workers, { prefix: options.prefix, onWorkerLost })
         : await startSingle(config, { ...rest, clock, workers }, stores);
 
   const control: GatewayControl = {
@@ -117,6 +138,9 @@ export async function startGateway(
     restart: () => parts.restart(),
     get lastReload() {
       return configs.lastReload;
+    },
+    get workersLost() {
+      return parts.workersLost;
     },
     get isDraining() {
       return parts.isDraining;
@@ -187,6 +211,7 @@ export async function startGateway(
 export interface RunningParts {
   readonly address: AddressInfo;
   readonly isDraining: boolean;
+  readonly workersLost: number;
   ask<K extends Command['kind']>(command: Extract<Command, { kind: K }>): Promise<readonly Answers[K][]>;
   reload(config: GatewayConfig): Promise<void>;
   restart(): Promise<void>;
@@ -231,6 +256,7 @@ export async function startSingle(
       return gateway.address;
     },
     accept: (socket) => gateway.accept(socket),
+    workersLost: 0,
     get isDraining() {
       return gateway.isDraining;
     },

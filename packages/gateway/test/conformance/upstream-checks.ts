@@ -289,4 +289,18 @@ routes: [{ upstream: api }]
       expect(leaving.seen.length).toBeGreaterThan(before);
     },
   },
+  {
+    name: 'an upstream whose instances are all drained answers with 503',
+    needs: ['drain'],
+    async run(plane) {
+      const server = await serve(200);
+      const gateway = await plane.start(simple([server]));
+      const path = `/upstreams/api/instances/${encodeURIComponent(server.url)}`;
+      await ask(gateway, `${path}/drain`, { method: 'POST' });
+      expect(await statuses(gateway.url, 5)).toEqual(Array(5).fill(503));
+      expect(server.seen).toEqual([]);
+      await ask(gateway, `${path}/resume`, { method: 'POST' });
+      expect(await statuses(gateway.url, 5)).toEqual(Array(5).fill(200));
+    },
+  },
 ];
