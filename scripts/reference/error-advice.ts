@@ -12,7 +12,9 @@ export const errorAdvice: Readonly<Record<string, ErrorAdvice>> = {
     when: 'The assembly is parked: it waits until a person resumes or cancels it. `result()` rejects with this error, and the process prints it once as a warning if there is no `onParked`.',
     todo: 'Look at the assembly with `holdfast assembly show`, then resume or cancel it. `result({ waitWhileParked: true })` waits for that.',
   },
-  HOLDFAST_ASSEMBLY_STATE: { todo: 'Read the state with `status()`; what has ended cannot be changed.' },
+  HOLDFAST_ASSEMBLY_STATE: {
+    todo: 'Read the state with `status()`; what has ended cannot be changed. After `stop`, the assembly continues in the next process that runs its program.',
+  },
   HOLDFAST_ASSEMBLY_STOPPED: {
     todo: 'Tell the customer why: the error has the reason. Start new work under a new id.',
   },

@@ -10,11 +10,14 @@ import {
   assertSignal,
   assertStored,
   type ClaimedAssembly,
+  changeEntry,
   clampMs,
+  forkEntry,
   forkNote,
   type Journal,
   type JournalEntry,
   type NewAssembly,
+  type NewAuditEntry,
   type NewSignal,
   type Next,
   numberIn,
@@ -30,10 +33,13 @@ import {
   type StepRecord,
   type StopRequest,
   type StopResult,
+  signalEntry,
+  stopEntry,
   type WorkerLease,
   whatChanged,
 } from '@holdfast/contracts';
 import { OptionsError } from 'holdfast';
+import type { AuditLog } from './audit-log.ts';
 import type { Doorbells } from './doorbells.ts';
 import { type ClaimedRow, JournalClaims } from './journal-claims.ts';
 import { JournalQueues } from './journal-queues.ts';
@@ -75,6 +81,7 @@ interface Found {
 export function sqliteJournal(
   store: Store,
   bells: Doorbells,
+  audit: AuditLog,
   limits: SizeLimits,
 ): Journal<DatabaseSync> & { sweep(now: number, limit: number): number } {
   const queues = new JournalQueues(store);
@@ -267,6 +274,10 @@ export function sqliteJournal(
     return 'requested';
   }
 
+  function audited(entry: NewAuditEntry | undefined, wall: number): void {
+    if (entry) audit.write(entry, wall);
+  }
+
   function toClaimed({ seq, token }: ClaimedRow): ClaimedAssembly {
     const stored = toAssembly(sql.bySeq.get(seq)!);
     return {
@@ -330,11 +341,23 @@ export function sqliteJournal(
 
     async signal(signals) {
       for (const each of signals) assertSignal(each, limits);
-      return store.write((now) => signals.map((each) => signal(each, now)));
+      return store.write((now, wall) =>
+        signals.map((each) => {
+          const result = signal(each, now);
+          if (result === 'accepted') audited(signalEntry(each), wall);
+          return result;
+        }),
+      );
     },
 
     async requestStop(requests) {
-      return store.write((now) => requests.map((each) => requestStop(each, now)));
+      return store.write((now, wall) =>
+        requests.map((each) => {
+          const result = requestStop(each, now);
+          if (result === 'requested') audited(stopEntry(each), wall);
+          return result;
+        }),
+      );
     },
 
     async setPatience(id, patienceMs) {
@@ -361,6 +384,7 @@ export function sqliteJournal(
         if (!found) return 'unknown';
         if (found.isLeased) return 'leased';
         if (found.state >= DONE) return 'ended';
+        audit.write(changeEntry(id, change, act), wall);
         const { seq } = found;
         for (const path of change.forget ?? []) sql.forget.run(seq, path);
         let last = Number(sql.lastOrder.get(seq)?.last ?? 0);
@@ -391,6 +415,7 @@ export function sqliteJournal(
         const row = sql.byId.get(id);
         if (!row) return 'unknown';
         if (sql.byId.get(newId)) return 'repeated';
+        audit.write(forkEntry(id, newId, act), wall);
         const from = toAssembly(row);
         const { queue, key, tenant, settings, expiresAt } = from;
         const copy: NewAssembly = {

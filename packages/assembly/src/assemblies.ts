@@ -44,6 +44,7 @@ import { Recorder } from './recorder.ts';
 import { type Schedule, Schedules } from './schedules.ts';
 import { SlotMap } from './slot-map.ts';
 import { fromStored, toStored } from './stored-value.ts';
+import { Waits } from './waits.ts';
 import { Watcher } from './watcher.ts';
 import { assertNotify, type Notify, noticeStarts } from './webhook.ts';
 import { type WebhookOptions, webhooks } from './webhook-program.ts';
@@ -155,22 +156,29 @@ export interface AssemblyHandle<Result = unknown> {
   /**
    * Resolves with the result when the assembly ends. Rejects with an `AssemblyStoppedError` if the assembly
    * was stopped, and with the abort reason if `options.signal` aborts. If the assembly is parked, it rejects
-   * with an `AssemblyParkedError`; with `waitWhileParked`, it waits until a person has decided.
+   * with an `AssemblyParkedError`; with `waitWhileParked`, it waits until a person has decided. When `stop`
+   * is done, it rejects with an `AssemblyStateError` if the assembly has not ended: the assembly continues in
+   * another process, or after a restart.
    */
   result(options?: { readonly signal?: AbortSignal; readonly waitWhileParked?: boolean }): Promise<Result>;
   /**
    * Stops the assembly and compensates the steps that are done, even if the assembly has ended. Throws if a
-   * `pivot` step is done: after such a step, an assembly cannot be cancelled.
+   * `pivot` step is done: after such a step, an assembly cannot be cancelled. With `who`, the audit log says
+   * who has cancelled it.
    */
   cancel(reason: string, who?: string): Promise<void>;
   /**
    * Sends a signal to the assembly. Two signals with the same `id` count as one. Returns false if the
-   * assembly has ended.
+   * assembly has ended. With `act`, the audit log says who sent the signal and why.
    */
-  signal(name: string, payload?: unknown, options?: { readonly id?: string }): Promise<boolean>;
+  signal(
+    name: string,
+    payload?: unknown,
+    options?: { readonly id?: string; readonly act?: Act },
+  ): Promise<boolean>;
   /** Sets the customer's patience to this duration, counted from now. */
   extend(patience: Duration): Promise<void>;
-  /** Yields a notice for each change of the assembly, until the assembly ends. */
+  /** Yields a notice for each change of the assembly, until the assembly ends or this process is stopped. */
   follow(options?: {
     readonly after?: number;
     readonly signal?: AbortSignal;
@@ -201,7 +209,7 @@ export interface Assemblies<Tx = unknown> {
   run(): Promise<void>;
   /**
    * Begins no more steps, and releases the leases of this process. Running steps may continue until `grace`
-   * ends.
+   * ends. After that, each `result()` that waits for an unfinished assembly rejects, and each `follow()` ends.
    */
   stop(options?: { readonly grace?: Duration }): Promise<void>;
 
@@ -340,6 +348,8 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     );
   }
 
+  const waits = new Waits();
+
   const sweepTimer = new Timer(clock, () => void sweep());
 
   /** Deletes ended assemblies whose retention time (`keep`) is over, at most `sweptTogether` in one call. */
@@ -352,6 +362,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
   }
 
   function newAssembly(program: Program, input: unknown, given: StartOptions): NewAssembly {
+    assertProgram('program', program);
     const { queue, key, tenant, delay } = given;
     const { ms, class: patienceClass } = patienceOf(program, given.patience);
     const { plan, keep } = program.options;
@@ -425,9 +436,11 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     id: string,
     { signal, waitWhileParked = false }: Parameters<AssemblyHandle['result']>[0] = {},
   ): Promise<unknown> {
+    if (waits.areOver && !signal?.aborted) return resultNow(id, waitWhileParked);
     return new Promise((resolve, reject) => {
       const settle = (end: () => void) => {
         unwatch?.();
+        forget();
         const listeners = (local.get(id) ?? []).filter((each) => each !== ended);
         if (listeners.length > 0) local.set(id, listeners);
         else local.delete(id);
@@ -435,6 +448,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         end();
       };
       const aborted = () => settle(() => reject(signal?.reason));
+      const left = () => settle(() => reject(leftError(id)));
       /**
        * Settles the promise of the caller if the assembly has ended or is parked. Returns true if it has
        * settled the promise.
@@ -464,10 +478,20 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         return;
       }
       signal?.addEventListener('abort', aborted);
+      const forget = waits.add(left);
       local.set(id, [...(local.get(id) ?? []), ended]);
       // If the assembly runs in this process, `onEnd` of the worker calls `ended`. Otherwise watch the store.
       if (!worker.has(id)) watch();
     });
+  }
+
+  /** The answer of `result()` after `stop()`: it does not wait. */
+  async function resultNow(id: string, waitWhileParked: boolean): Promise<unknown> {
+    const { state, result, stop, parked } = await storedOf(id);
+    if (state === 'done') return fromStored(result);
+    if (state === 'stopped') throw new AssemblyStoppedError(id, stop!);
+    if (state === 'parked' && !waitWhileParked) throw new AssemblyParkedError(id, parked!);
+    throw leftError(id);
   }
 
   function handleOf(id: string, repeated = false): AssemblyHandle {
@@ -484,9 +508,10 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         if (result === 'committed')
           throw new AssemblyStateError(id, 'is committed, and can not be cancelled');
       },
-      async signal(signalName, payload, { id: signalId = newId() } = {}) {
+      async signal(signalName, payload, { id: signalId = newId(), act } = {}) {
         const stored = toStored(payload, 'payload');
-        const [result] = await journal!.signal([{ to: id, id: signalId, name: signalName, payload: stored }]);
+        const sent = { to: id, id: signalId, name: signalName, payload: stored };
+        const [result] = await journal!.signal([{ ...sent, ...(act && { act }) }]);
         if (result === 'unknown') throw new UnknownAssemblyError(id);
         return result !== 'ended';
       },
@@ -494,7 +519,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
         if (!(await journal!.setPatience(id, durationMs(patience, 'patience'))))
           throw new AssemblyStateError(id, 'does not exist, or has ended');
       },
-      follow: (given = {}) => follow(id, { journal: journal as Journal, watcher, ...given }),
+      follow: (given = {}) => follow(id, { journal: journal as Journal, watcher, waits, ...given }),
     };
   }
 
@@ -511,6 +536,7 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
     worker: name,
 
     async run() {
+      waits.begin();
       for (const [queue, limits] of Object.entries(options.queues ?? {}))
         await journal.setQueue(queue, limits);
       await controls.start();
@@ -523,7 +549,11 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
       schedules.stop();
       sweepTimer.clear();
       controls.stop();
-      await worker.stop(durationMs(given, 'grace'));
+      try {
+        await worker.stop(durationMs(given, 'grace'));
+      } finally {
+        waits.end();
+      }
     },
 
     start: (program, input, given) => start(program as Program, input, given) as Promise<never>,
@@ -602,11 +632,25 @@ export function assemblies<Tx = unknown>(options: AssembliesOptions<Tx>): Assemb
 function programsOf(given: readonly Program[]): Map<string, Program> {
   const programs = new Map<string, Program>();
   for (const program of given) {
+    assertProgram('programs', program);
     const key = programKey(program.name, program.version);
     if (programs.has(key)) throw new OptionsError('programs', key, 'each version of a program once');
     programs.set(key, program);
   }
   return programs;
+}
+
+function assertProgram(path: string, program: Program): void {
+  const { name, options, run } = Object(program) as Partial<Program>;
+  if (typeof name !== 'string' || typeof options !== 'object' || typeof run !== 'function')
+    throw new OptionsError(path, program, 'a program that assembly() has made');
+}
+
+function leftError(id: string): AssemblyStateError {
+  return new AssemblyStateError(
+    id,
+    'has not ended, and this process was stopped: the assembly continues in the next process that runs its program',
+  );
 }
 
 /**

@@ -119,7 +119,10 @@ export class UnknownAssemblyError extends HoldfastError {
   }
 }
 
-/** The requested operation is not possible in the present state of the assembly. */
+/**
+ * The requested operation is not possible in the present state of the assembly. `result()` also rejects with
+ * this error if `stop` of `assemblies()` was called before the assembly has ended.
+ */
 export class AssemblyStateError extends HoldfastError {
   constructor(id: string, message: string) {
     super('HOLDFAST_ASSEMBLY_STATE', `assembly ${id} ${message}`);

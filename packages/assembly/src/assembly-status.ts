@@ -119,7 +119,7 @@ function textOf(
   if (state === 'done' || state === 'accepted') return state;
   if (state === 'stopped') return `stopped because ${stopped}`;
   if (state === 'compensating') return `being undone because ${stopped}`;
-  if (state === 'parked') return 'a person is looking at it';
+  if (state === 'parked') return 'waits for a person';
   const where = of === undefined ? `${done} steps done` : `step ${Math.min(done + 1, of)} of ${of}`;
   if (retryInMs !== undefined) return `${where}, trying again in ${Math.ceil(retryInMs / 1000)} s`;
   return because === undefined ? where : `${where}, ${because}`;

@@ -1,5 +1,6 @@
 import type { Journal, StoredAssembly, StoredStep } from '@holdfast/contracts';
 import { type AssemblyStatus, statusOf } from './assembly-status.ts';
+import type { Waits } from './waits.ts';
 import type { Watcher } from './watcher.ts';
 
 /**
@@ -18,12 +19,12 @@ export interface Notice {
 const pageMax = 1000;
 
 /**
- * Yields the notices of an assembly after the number `after`, until the assembly ends. If several changes
- * happen between two reads of the journal, only the latest is yielded.
+ * Yields the notices of an assembly after the number `after`, until the assembly ends or the process is
+ * stopped. If several changes happen between two reads of the journal, only the latest is yielded.
  */
 export async function* follow(
   id: string,
-  { journal, watcher, after = -1, signal }: FollowOptions,
+  { journal, watcher, waits, after = -1, signal }: FollowOptions,
 ): AsyncGenerator<Notice, void, undefined> {
   let last = after;
   let ring: () => void = () => {};
@@ -37,9 +38,11 @@ export async function* follow(
     true,
   );
   const onAbort = () => ring();
+  const forget = waits.add(onAbort);
   signal?.addEventListener('abort', onAbort);
   try {
     while (!signal?.aborted) {
+      if (!isRung && waits.areOver) return;
       if (!isRung)
         await new Promise<void>((resolve) => {
           ring = resolve;
@@ -59,6 +62,7 @@ export async function* follow(
     }
   } finally {
     unwatch();
+    forget();
     signal?.removeEventListener('abort', onAbort);
   }
 }
@@ -66,6 +70,7 @@ export async function* follow(
 export interface FollowOptions {
   readonly journal: Journal;
   readonly watcher: Watcher;
+  readonly waits: Waits;
   /** The number of the last notice that the caller has received. */
   readonly after?: number | undefined;
   readonly signal?: AbortSignal | undefined;

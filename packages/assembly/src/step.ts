@@ -87,7 +87,8 @@ export interface Step<Tx = unknown> {
 export interface StepContext {
   /**
    * The idempotency key of this step, the same in each attempt: the id of the assembly and the path of the
-   * step, such as `order-17/charge`. `@holdfast/http` derives the keys of its requests from it.
+   * step, such as `order-17/charge`. With the option `idempotency: 'derive'` or `'auto'`, `@holdfast/http`
+   * derives the keys of its requests from it. Send it yourself in all other calls.
    */
   readonly key: string;
   /** The number of the attempt, counted from 1 over all processes. */

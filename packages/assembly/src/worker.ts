@@ -150,11 +150,14 @@ export class Worker {
   }
 
   #untilEmpty(graceMs: number): Promise<void> {
+    // Two calls of `stop` may wait at the same time.
+    const other = this.#onEmpty;
     return new Promise((resolve) => {
       const done = () => {
         timer.clear();
         this.#onEmpty = undefined;
         resolve();
+        other?.();
       };
       const timer = new Timer(this.#settings.clock, done);
       timer.setIn(graceMs);

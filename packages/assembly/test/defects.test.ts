@@ -267,7 +267,7 @@ describe('elsewhere', () => {
     });
     await pass(1000);
     expect(told[0]).toBe('accepted: accepted');
-    expect(told.at(-1)).toBe('problem: a person is looking at it');
+    expect(told.at(-1)).toBe('problem: waits for a person');
     await it.cancel('never mind');
     await pass(1000);
     expect(told.at(-1)).toBe('stopped: stopped because never mind');

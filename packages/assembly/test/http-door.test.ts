@@ -126,7 +126,7 @@ test('lets strangers see nothing, and customers no details', async () => {
   const parked = await call('GET', location);
   expect(parked.status).toBe(202);
   const text = await parked.text();
-  expect(text).toContain('a person is looking at it');
+  expect(text).toContain('waits for a person');
   expect(text).not.toContain('secret detail');
 });
 

@@ -346,3 +346,44 @@ describe('webhooks', () => {
     await settle();
   });
 });
+
+test('refuses to start what is not a program, and says what is wanted', async () => {
+  const { open } = stage();
+  const program = assembly('order', async () => 1);
+  const work = open([program]);
+  for (const wrong of [{ name: 'q' }, undefined, 'order'])
+    await expect(work.start(wrong as never, {})).rejects.toMatchObject({
+      code: 'HOLDFAST_OPTIONS',
+      message: expect.stringContaining('a program that assembly() has made'),
+    });
+  expect(() => open([{ name: 'q' } as never])).toThrow('a program that assembly() has made');
+});
+
+test('what an operator does with an assembly is in the audit log', async () => {
+  const { open, settle } = stage();
+  const program = assembly('order', async (step) =>
+    step.run('ship', () => Promise.reject(permanent(new Error('no street')))),
+  );
+  const work = open([program]);
+  await work.run();
+  const it = await work.start(program, 'Elm', { id: 'x' });
+  await settle();
+  await it.result().catch(() => {});
+  const act = { who: 'ada', why: 'a typing error' };
+  await work.edit('x', { input: 'Elm Street' }, act);
+  await work.fork('x', act, { id: 'y' });
+  await work.resume('x', act);
+  await it.signal('approved', undefined, { act });
+  await it.signal('approved');
+  await it.cancel('the customer left', 'bob');
+  await work.get('y').cancel('by a program');
+
+  const { items } = await work.engine.audit.list({ subject: 'assembly:x' }, { limit: 20 });
+  expect(items.map(({ what, who, why }) => `${what} ${who}: ${why}`)).toEqual([
+    'assembly_cancel bob: the customer left',
+    'assembly_signal ada: a typing error',
+    'assembly_resume ada: a typing error',
+    'assembly_fork ada: a typing error',
+    'assembly_edit ada: a typing error',
+  ]);
+});

@@ -128,6 +128,8 @@ export async function openConsole(options: ConsoleOptions): Promise<Console> {
     fetch: async (request) => app.fetch(request),
 
     async listen({ port = 7070, host = '127.0.0.1' } = {}) {
+      if (!Number.isInteger(port) || port < 0 || port > 65_535)
+        throw new OptionsError('port', port, 'a whole number from 0 to 65535');
       const isLoopback = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/.test(host);
       if (!isLoopback && options.token === undefined)
         throw new OptionsError(

@@ -55,7 +55,12 @@ export type AuditedAct =
   | 'control_removed'
   | 'retry_now'
   | 'unblock'
-  | 'retention';
+  | 'retention'
+  | 'assembly_cancel'
+  | 'assembly_edit'
+  | 'assembly_fork'
+  | 'assembly_resume'
+  | 'assembly_signal';
 
 /** An audit entry to be stored. The engine adds the id and the time. */
 export interface NewAuditEntry extends Act {

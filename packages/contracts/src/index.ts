@@ -141,7 +141,14 @@ export {
   type StoredStep,
   type WorkerLease,
 } from './journal.ts';
-export { forkNote, whatChanged } from './journal-acts.ts';
+export {
+  changeEntry,
+  forkEntry,
+  forkNote,
+  signalEntry,
+  stopEntry,
+  whatChanged,
+} from './journal-acts.ts';
 export {
   assertEntries,
   assertNewAssembly,

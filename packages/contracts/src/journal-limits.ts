@@ -3,6 +3,7 @@ import { TooLargeError } from './contract-errors.ts';
 import type { Payload } from './envelope.ts';
 import { assertDurationMs, assertName } from './for-engines.ts';
 import type { JournalEntry, NewAssembly, NewSignal, QueueLimits, StepRecord } from './journal.ts';
+import { assertReason } from './parked-filter.ts';
 import type { SizeLimits } from './size-limits.ts';
 
 /** Throws for the first entry that the engine cannot store. Engines call it before they write anything. */
@@ -39,6 +40,7 @@ export function assertNewAssembly(start: NewAssembly, limits: SizeLimits): void 
 export function assertSignal(signal: NewSignal, limits: SizeLimits): void {
   for (const name of ['to', 'id', 'name'] as const) assertText(`signal.${name}`, signal[name], limits);
   assertStored('signal.payload', signal.payload, limits);
+  if (signal.act) assertReason(signal.act);
 }
 
 /** Throws if a payload (for example an input or a step result) is larger than the engine stores. */

@@ -51,12 +51,16 @@ export interface Journal<Tx = unknown> {
    */
   release(worker: string): Promise<number>;
 
-  /** Stores signals. An assembly (work in several steps) that may wait for the signal becomes due. */
+  /**
+   * Stores signals. An assembly (work in several steps) that may wait for the signal becomes due. The `act` of
+   * an accepted signal is written to the audit log.
+   */
   signal(signals: readonly NewSignal[]): Promise<readonly SignalResult[]>;
 
   /**
    * Asks assemblies to stop and to compensate (undo) their finished steps, also if they wait, are parked or
-   * are done. Only the first request for an assembly is stored.
+   * are done. Only the first request for an assembly is stored. If it names a person (`stop.who`), it is
+   * written to the audit log.
    */
   requestStop(requests: readonly StopRequest[]): Promise<readonly StopResult[]>;
 
@@ -68,13 +72,13 @@ export interface Journal<Tx = unknown> {
 
   /**
    * Changes an assembly that is not leased, as `AssemblyChange` describes. `act` is added to the assembly's
-   * `acts`.
+   * `acts` and to the audit log.
    */
   change(id: string, change: AssemblyChange, act: Act): Promise<ChangeResult>;
 
   /**
    * Starts a copy of the assembly `id`, with its signals and the finished step records in `keep`. `fork` may
-   * replace the version and the input.
+   * replace the version and the input. `act` is added to the `acts` of the copy and to the audit log.
    */
   fork(id: string, fork: Fork, act: Act): Promise<'forked' | 'unknown' | 'repeated'>;
 
@@ -395,6 +399,8 @@ export interface NewSignal {
   readonly id: string;
   readonly name: string;
   readonly payload: Payload | undefined;
+  /** The operator who sends the signal, and why, for the audit log. By default, the signal is not audited. */
+  readonly act?: Act;
 }
 
 /**

@@ -194,4 +194,14 @@ export const brokenJournals: readonly BrokenEngine[] = [
       },
     }),
   ),
+  brokenJournal(
+    'a stop request that is not in the audit log',
+    'says who changed, copied, told and stopped an assembly',
+    (journal) => ({
+      requestStop: (requests) =>
+        journal.requestStop(
+          requests.map(({ id, stop: { because, message } }) => ({ id, stop: { because, message } })),
+        ),
+    }),
+  ),
 ];

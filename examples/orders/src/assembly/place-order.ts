@@ -24,7 +24,7 @@ export function createPlaced(database: DatabaseSync): void {
  */
 export function placeOrderProgram(send: HoldfastFetch, url: string): Program<NewOrder, Placed, DatabaseSync> {
   async function ask(act: string, order: NewOrder, signal: AbortSignal): Promise<string> {
-    // The idempotency key of the step is sent along by `send`, in each attempt the same.
+    // `send` was made with `idempotency: 'derive'`: it sends a key that is made from the key of the step, in each attempt the same.
     const response = await send(`${url}/${act}`, { method: 'POST', body: JSON.stringify(order), signal });
     if (!response.ok)
       throw Object.assign(new Error(`${act} answered ${response.status}`), { status: response.status });

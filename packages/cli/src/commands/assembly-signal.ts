@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { actOf, byHand, harmlessActFlags } from '../acts.ts';
 import { wholeAssemblyId, withAssemblies } from '../assembly-ids.ts';
 import { type Command, UsageError } from '../command.ts';
 import { textOf } from '../given-values.ts';
@@ -12,6 +13,7 @@ export const assemblySignal: Command = {
     ...storeFlag,
     payload: { value: 'JSON', says: 'what the program gets; nothing unless given' },
     'signal-id': { value: 'id', says: 'with the same id it is sent once; a new one unless given' },
+    ...harmlessActFlags,
   },
   examples: [
     'assembly signal 14e22cc7 approved',
@@ -27,7 +29,9 @@ export const assemblySignal: Command = {
         throw new UsageError(`--payload: expected JSON, got "${payload}".`);
       const to = await wholeAssemblyId(operand, journal);
       const id = textOf(given, 'signal-id') ?? randomUUID();
-      const [result = 'unknown'] = await journal.signal([{ to, id, name, payload }]);
+      const [result = 'unknown'] = await journal.signal([
+        { to, id, name, payload, act: actOf(given, terminal, byHand) },
+      ]);
       terminal.out(
         given.flags.json
           ? JSON.stringify({ id: to, name, signal: id, result })

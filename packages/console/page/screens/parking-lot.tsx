@@ -178,13 +178,16 @@ export function ParkingLot() {
   );
 }
 
+/** A group goes on if its latest event was parked within this time (ms). */
+const growsWithinMs = 6e4;
+
 type Groups = { readonly items: readonly Group[]; readonly cursor?: string | undefined };
 type Group = {
   readonly value?: string | undefined;
   readonly count: number;
   readonly reason?: string | undefined;
   readonly firstAt?: number | undefined;
-  readonly recent?: number | undefined;
+  readonly lastAt?: number | undefined;
 };
 
 function headline({ status, view, words }: Lot, total: number | undefined, groups: Groups | undefined) {
@@ -209,7 +212,8 @@ function summary({ by, status }: Lot, total: number | undefined, items: readonly
   if (by !== 'error' || status !== 'parked' || !first || !total) return '';
   const share = percent(first.count / total, 0);
   const began = first.firstAt === undefined ? '' : `, that began ${span(storeNow() - first.firstAt)} ago`;
-  const goesOn = first.recent ? ' and goes on' : '';
+  const goesOn =
+    first.lastAt !== undefined && storeNow() - first.lastAt <= growsWithinMs ? ' and goes on' : '';
   return `${share} of them are one error, ${first.reason}${began}${goesOn}.`;
 }
 

@@ -1,4 +1,4 @@
-import { type Payload, type StoredAssembly, type StoredStep, subject } from '@holdfast/contracts';
+import type { Payload, StoredAssembly, StoredStep } from '@holdfast/contracts';
 import type { assemblyRoutes } from '../api/parts.ts';
 import type { AssembliesPart, ConsoleEngine } from '../console-options.ts';
 import type { Handlers } from '../server/handler.ts';
@@ -10,7 +10,7 @@ export interface AssemblySettings {
   readonly part: AssembliesPart | undefined;
 }
 
-export function assemblyHandlers({ engine, part }: AssemblySettings): Handlers<keyof typeof assemblyRoutes> {
+export function assemblyHandlers({ part }: AssemblySettings): Handlers<keyof typeof assemblyRoutes> {
   function given(): AssembliesPart {
     if (part) return part;
     throw new Problem('feature-missing', 'This console was started without assemblies.');
@@ -45,7 +45,6 @@ export function assemblyHandlers({ engine, part }: AssemblySettings): Handlers<k
 
     async 'POST /assemblies/:id/resume'({ path: { id }, body: { acceptChange, why } }, { act }) {
       await given().resume(id, act(why), acceptChange === undefined ? {} : { acceptChange });
-      await record('resume', id, act(why));
       return { resumed: true };
     },
 
@@ -54,20 +53,14 @@ export function assemblyHandlers({ engine, part }: AssemblySettings): Handlers<k
         throw new Problem('bad-question', 'Give input or results: what is to change?');
       const edit = { ...(input !== undefined && { input }), ...(results && { results }) };
       await given().edit(id, edit, act(why));
-      await record('edit', id, act(why));
       return { changed: true };
     },
 
-    async 'POST /assemblies/:id/cancel'({ path: { id }, body: { why } }, { act, session }) {
+    async 'POST /assemblies/:id/cancel'({ path: { id }, body: { why } }, { session }) {
       await given().get(id).cancel(why, session.who);
-      await record('cancel', id, act(why));
       return { requested: true };
     },
   };
-
-  async function record(what: string, id: string, act: { readonly who: string; readonly why: string }) {
-    await engine.audit.record({ ...act, what: `assembly_${what}`, subjects: [subject('assembly', id)] });
-  }
 }
 
 function summaryOf(assembly: StoredAssembly) {

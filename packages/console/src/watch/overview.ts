@@ -193,6 +193,7 @@ function figuresOf(
 
 const looks: Readonly<Record<string, Pick<ShownNeed, 'state' | 'button'>>> = {
   consumers: { state: 'waiting', button: 'Show the topic' },
+  assemblies: { state: 'waiting', button: 'Show them' },
   growing: { state: 'parked', button: 'Open the group' },
   breakers: { state: 'refused', button: 'Show it' },
   lag: { state: 'waiting', button: 'Show the topic' },

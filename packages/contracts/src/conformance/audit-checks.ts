@@ -131,6 +131,7 @@ export const auditChecks: readonly Check[] = [
 const triage = checksOf(['triage', 'audit']);
 const controls = checksOf(['controls', 'audit']);
 const broker = checksOf(['broker', 'audit']);
+const journals = checksOf(['journal', 'audit']);
 
 /** Checks that the engine writes every operator's change of its data to the audit log. */
 export const actChecks: readonly Check[] = [
@@ -340,6 +341,78 @@ export const actChecks: readonly Check[] = [
     const entry = { ...act, what: 'unblock', subjects, count: 1 };
     expectLike(await list(stage, { subject: subjects[1]! }), [entry], 'the entry');
   }),
+
+  journals('says who changed, copied, told and stopped an assembly', [], async (stage) => {
+    const { journal } = stage;
+    const program = { name: stage.name('program'), version: 1 };
+    const [id, copy] = [stage.name('order'), stage.name('order')];
+    const of = { subject: subject('assembly', id) };
+    const what = async () => (await list(stage, of)).map((entry) => entry.what);
+    await journal.record([{ kind: 'start', start: { id, ...program, input: '1' } }]);
+    const [leased] = (
+      await journal.claim({ worker: stage.name('worker'), leaseMs: 1e6, limit: 1, programs: [program] })
+    ).assemblies;
+    await journal.change(id, { input: '2' }, act);
+    expectLike(await what(), [], 'no entry without a change');
+    const lease = leased!.lease;
+    const parked = { because: 'not_retryable', message: 'no street', paths: [] };
+    const next = { kind: 'park', parked, revision: 0 } as const;
+    await journal.record([{ kind: 'progress', lease, steps: [], next }]);
+
+    await journal.change(id, { input: '2' }, act);
+    await journal.fork(id, { id: copy, keep: [] }, act);
+    await journal.fork(id, { id: copy, keep: [] }, act);
+    await journal.change(id, { resume: true }, act);
+    const signal = { to: id, name: 'approved', payload: undefined };
+    await journal.signal([{ ...signal, id: 'of a program' }]);
+    await journal.signal([{ ...signal, id: 'of ada', act }]);
+    await journal.signal([{ ...signal, id: 'of ada', act }]);
+    const stop = { because: 'cancelled', message: act.why, who: act.who };
+    await journal.requestStop([{ id: copy, stop: { because: 'cancelled', message: 'by a program' } }]);
+    await journal.requestStop([
+      { id, stop },
+      { id: stage.name('nobody'), stop },
+    ]);
+    await journal.requestStop([{ id, stop }]);
+
+    const subjects = [of.subject];
+    const forked = [of.subject, subject('assembly', copy)];
+    const entries = [
+      { ...act, what: 'assembly_cancel', subjects, count: 1 },
+      { ...act, what: 'assembly_signal', subjects, count: 1 },
+      { ...act, what: 'assembly_resume', subjects, count: 1 },
+      { ...act, what: 'assembly_fork', subjects: forked, count: 1 },
+      { ...act, what: 'assembly_edit', subjects, count: 1 },
+    ];
+    expectLike(await list(stage, of), entries, 'one entry of each, the latest first');
+    expectLike((await list(stage, { subject: forked[1]! })).length, 1, 'of the copy');
+  }),
+
+  journals(
+    'writes the change of an assembly with its entry, or neither, when it dies',
+    ['durable', 'reopen', 'dieAfterWrites'],
+    async (stage) => {
+      const name = stage.name('program');
+      for (let writes = 0; writes < 3; writes++) {
+        const [id, stopped] = [stage.name('order'), stage.name('order')];
+        for (const each of [id, stopped])
+          await stage.journal.record([{ kind: 'start', start: { id: each, name, version: 1, input: '1' } }]);
+        stage.harness.dieAfterWrites!(writes);
+        await stage.journal.change(id, { input: '2' }, act).catch(() => {});
+        const stop = { because: 'cancelled', message: act.why, who: act.who };
+        await stage.journal.requestStop([{ id: stopped, stop }]).catch(() => {});
+        await stage.reopen();
+        const [changed, asked] = await stage.journal.get([id, stopped]);
+        for (const [of, isDone] of [
+          [id, changed!.input === '2'],
+          [stopped, asked!.stop !== undefined],
+        ] as const) {
+          const entries = await list(stage, { subject: subject('assembly', of) });
+          expectLike(entries.length, isDone ? 1 : 0, `${writes} writes`);
+        }
+      }
+    },
+  ),
 ];
 
 async function list(stage: Stage, question: AuditQuestion, limit = 50): Promise<AuditEntry[]> {

@@ -1,3 +1,4 @@
+import type { NewAuditEntry } from '../audit.ts';
 import { EngineFullError } from '../contract-errors.ts';
 import type {
   AssemblyFilter,
@@ -22,7 +23,7 @@ import type {
   StopResult,
   WorkerLease,
 } from '../journal.ts';
-import { forkNote, whatChanged } from '../journal-acts.ts';
+import { changeEntry, forkEntry, forkNote, signalEntry, stopEntry, whatChanged } from '../journal-acts.ts';
 import {
   assertEntries,
   assertNewAssembly,
@@ -31,6 +32,7 @@ import {
   assertStored,
 } from '../journal-limits.ts';
 import { assertReason } from '../parked-filter.ts';
+import { assertMayUndo, writeAudit } from './audit.ts';
 import { QueueGate } from './journal-queues.ts';
 import { AssemblyRow, type JournalStorage } from './journal-storage.ts';
 import { latestFirst, oldestFirst, pageOf, type SharedState } from './shared-state.ts';
@@ -144,11 +146,13 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     });
   }
 
-  function signal({ to, id, name, payload }: NewSignal, now: number): SignalResult {
+  function signal(given: NewSignal, now: number): SignalResult {
+    const { to, id, name, payload } = given;
     const row = rows.get(to);
     if (!row) return 'unknown';
     if (row.signals.some((known) => known.id === id)) return 'repeated';
     if (row.hasEnded) return 'ended';
+    audited(signalEntry(given));
     row.signals.push({ number: row.signals.length + 1, id, name, payload, at: now });
     row.revision++;
     if (row.state === 'waiting') row.dueAt = Math.min(row.dueAt, now);
@@ -157,11 +161,13 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     return 'accepted';
   }
 
-  function requestStop({ id, stop }: StopRequest, now: number): StopResult {
+  function requestStop(request: StopRequest, now: number): StopResult {
+    const { id, stop } = request;
     const row = rows.get(id);
     if (!row) return 'unknown';
     if (row.stop) return 'already';
     if (row.committed) return 'committed';
+    audited(stopEntry(request));
     row.stop = stop;
     row.revision++;
     if (row.state !== 'running')
@@ -169,6 +175,10 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
     storage.ringDoorbells();
     storage.ringWatches(id);
     return 'requested';
+  }
+
+  function audited(entry: NewAuditEntry | undefined): void {
+    if (entry) writeAudit(shared, entry);
   }
 
   /** Makes assemblies due again that belong to a worker whose lease has ended. */
@@ -325,6 +335,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
         if (!row) return 'unknown';
         if (row.lease) return 'leased';
         if (row.hasEnded) return 'ended';
+        writeAudit(shared, changeEntry(id, change, act));
         for (const path of change.forget ?? []) row.steps.delete(path);
         let last = Math.max(0, ...[...row.steps.values()].map(({ order }) => order));
         for (const { path, result } of change.put ?? []) {
@@ -351,6 +362,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
         const from = rows.get(id);
         if (!from) return 'unknown';
         if (rows.has(newId)) return 'repeated';
+        assertMayUndo(shared, act);
         start(
           {
             ...from.start,
@@ -366,6 +378,7 @@ export function memoryJournal(shared: SharedState, storage: JournalStorage): Mem
           if (keep.includes(step.path) && isSettled(step)) row.steps.set(step.path, step);
         row.signals.push(...from.signals);
         row.acts.push(forkNote(act, id, now));
+        writeAudit(shared, forkEntry(id, newId, act));
         return 'forked';
       });
     },
