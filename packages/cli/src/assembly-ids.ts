@@ -25,13 +25,28 @@ export async function assemblyId(given: Given, journal: Journal): Promise<string
 }
 
 export async function wholeAssemblyId(text: string, journal: Journal): Promise<string> {
+  const found = await tryAssemblyId(text, journal);
+  if (found === undefined) throw new UsageError(`there is no assembly "${text}" here.`);
+  return found;
+}
+
+/** Like `wholeAssemblyId`, but returns undefined if there is no such assembly. */
+export async function tryAssemblyId(text: string, journal: Journal): Promise<string | undefined> {
   const [known] = await journal.get([text]);
   if (known) return known.id;
   const all = idsIn(
     allPages((page) => journal.list({}, page)),
     'id',
   );
-  const found = await wholeId('assemblies', text, all);
-  if (found === undefined) throw new UsageError(`there is no assembly "${text}" here.`);
-  return found;
+  return wholeId('assemblies', text, all);
 }
+
+/** Returns the whole fingerprint of a group of parked assemblies. An unknown one is returned unchanged. */
+export async function assemblyGroup(text: string, journal: Journal): Promise<string> {
+  async function* fingerprints() {
+    yield (await journal.parkedGroups(groupsMax)).flatMap(({ fingerprint }) => fingerprint ?? []);
+  }
+  return (await wholeId('groups', text, fingerprints())) ?? text;
+}
+
+const groupsMax = 1000;

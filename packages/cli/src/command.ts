@@ -139,6 +139,9 @@ function listCommands(commands: readonly Command[], args: readonly string[], ter
   return isAsked ? 0 : 2;
 }
 
+/** At most this many commands are suggested for one word. */
+const suggestedMax = 4;
+
 function unknownCommand(
   commands: readonly Command[],
   group: readonly Command[],
@@ -147,9 +150,12 @@ function unknownCommand(
   const [first = '', second] = args;
   if (group.length === 0) {
     const firsts = new Set(commands.map(({ name }) => name.split(' ')[0]!));
-    return `there is no command "${first}"${didYouMean(first, firsts) || '.'} "holdfast --help" lists all.`;
+    const longer = commands.map(({ name }) => name).filter((name) => name.split(' ').includes(first, 1));
+    const meant = longer.slice(0, suggestedMax).map((name) => `"${name}"`);
+    const hint = meant.length > 0 ? `; did you mean ${meant.join(' or ')}?` : didYouMean(first, firsts);
+    return `there is no command "${first}"${hint || '.'} "holdfast --help" lists all.`;
   }
-  if (second === undefined) return `"${first}" needs one of these words:`;
+  if (second === undefined || second.startsWith('-')) return `"${first}" needs one of these words:`;
   const meant = [3, 2].flatMap((count) => {
     const names = group.map(({ name }) => name).filter((name) => name.split(' ').length === count);
     return nearest(args.slice(0, count).join(' '), names) ?? [];

@@ -4,6 +4,8 @@ import path from 'node:path';
 import { ConfigError, parsePolicies } from '@holdfast/config';
 import { fleetState, isMaintained, needsOf } from '@holdfast/events';
 import { systemClock } from 'holdfast';
+import { StoreUnavailable } from './command.ts';
+import { many } from './count-text.ts';
 import { readText } from './files.ts';
 import { openStore } from './store.ts';
 
@@ -13,6 +15,8 @@ export interface DoctorCheck {
   readonly state: 'good' | 'bad' | 'unsure';
   readonly says: string;
   readonly fix?: string;
+  /** The file could not be read, so nothing is known about it. */
+  readonly isUnread?: true;
 }
 
 /** The Node version that the packages need. `@holdfast/kafka` needs a later one. */
@@ -182,13 +186,13 @@ export async function checkFile(
     if (/^\s*(upstreams|routes|kind|services)\s*:/m.test(text)) {
       const { readGatewayFile } = await import('@holdfast/gateway');
       const { routes } = readGatewayFile(file, { environment });
-      return { name: file, state: 'good', says: `a gateway with ${routes.length} routes` };
+      return { name: file, state: 'good', says: `a gateway with ${many(routes.length, 'route')}` };
     }
     const policies = parsePolicies(text, file);
     return {
       name: file,
       state: 'good',
-      says: `${policies.size} policies: ${[...policies.keys()].join(', ')}`,
+      says: `${many(policies.size, 'policy', 'policies')}: ${[...policies.keys()].join(', ')}`,
     };
   } catch (error) {
     const says = (error as Error).message.split('\n')[0]!;
@@ -196,6 +200,10 @@ export async function checkFile(
       error instanceof ConfigError
         ? `holdfast lint ${file}, or holdfast gateway check ${file}, lists all mistakes.`
         : undefined;
-    return { name: file, state: 'bad', says, ...(fix !== undefined && { fix }) };
+    return {
+      ...{ name: file, state: 'bad', says },
+      ...(fix !== undefined && { fix }),
+      ...(error instanceof StoreUnavailable && { isUnread: true }),
+    };
   }
 }

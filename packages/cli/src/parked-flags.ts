@@ -87,7 +87,7 @@ export async function chosenFilter(given: Given, engine: OpenStore): Promise<Par
   if (ids.length > 0) {
     if (!isEmptyFilter(filter) || flags.all)
       throw new UsageError('say ids, or a filter, or --all: not several of them.');
-    return { ids: await eventIds(engine.triage, ids) };
+    return { ids: await eventIds(engine.triage, ids, flags.undo ? 'discarded' : 'parked') };
   }
   if (!isEmptyFilter(filter)) {
     if (flags.all) throw new UsageError('say a filter, or --all: not both.');

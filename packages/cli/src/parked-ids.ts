@@ -1,15 +1,27 @@
-import type { Page, PageRequest, ParkedStatus, Triage } from '@holdfast/contracts';
+import type { OneOf, Page, PageRequest, ParkedStatus, Triage } from '@holdfast/contracts';
 import { UsageError } from './command.ts';
 import { wholeId } from './short-ids.ts';
 
 export const parkedStatuses: readonly ParkedStatus[] = ['parked', 'replaying', 'resolved', 'discarded'];
 
-/** Returns the whole ids of events. The user may have shortened them. An unknown id is returned unchanged. */
-export async function eventIds(triage: Triage, given: readonly string[]): Promise<string[]> {
+/**
+ * Returns the whole ids of events. The user may have shortened them. An unknown id is returned unchanged. If
+ * a part fits several events, those with the status `preferred` are meant.
+ */
+export async function eventIds(
+  triage: Triage,
+  given: readonly string[],
+  preferred: ParkedStatus = 'parked',
+): Promise<string[]> {
+  const others = parkedStatuses.filter((status) => status !== preferred);
   const found: string[] = [];
   for (const id of given) {
     const isWhole = (await triage.get(id)) !== undefined;
-    found.push(isWhole ? id : ((await wholeId('events', id, allEventIds(triage))) ?? id));
+    const whole = isWhole
+      ? id
+      : ((await wholeId('events', id, idsWith(triage, preferred))) ??
+        (await wholeId('events', id, idsWith(triage, others))));
+    found.push(whole ?? id);
   }
   return found;
 }
@@ -45,9 +57,9 @@ export async function tryOperationId(triage: Triage, given: string): Promise<str
   return wholeId('operations', given, all);
 }
 
-function allEventIds(triage: Triage): AsyncIterable<readonly string[]> {
+function idsWith(triage: Triage, status: OneOf<ParkedStatus>): AsyncIterable<readonly string[]> {
   return idsIn(
-    allPages((page) => triage.list({ status: parkedStatuses }, page)),
+    allPages((page) => triage.list({ status }, page)),
     'id',
   );
 }

@@ -1,29 +1,32 @@
 import { UsageError } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
+/** 8 hexadecimal digits are random enough to find one id among millions. */
 const lengthMin = 8;
-const worthwhile = 13;
 
 /**
- * Shortens ids as far as they still differ. It keeps the start or the end of the ids, whichever is shorter.
- * Ids that sort by time begin alike, so their ends differ sooner.
+ * The ids that this software makes: UUIDs and hashes. Their ends are random. Other ids stay whole, because
+ * the end of an id such as `order-17-2026-01-31` may be the end of many ids.
+ */
+const randomEnd = /^([\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}|[\da-f]{13,})$/i;
+
+/**
+ * Shortens ids to their ends. Ids that sort by time begin alike, so a beginning would fit other ids of the
+ * store; an end fits only one.
  */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const all = [...new Set(ids)];
-  const start = uniqueLength(all, (id, length) => id.slice(0, length));
-  const end = uniqueLength(all, (id, length) => id.slice(-length));
+  const long = all.filter((id) => randomEnd.test(id));
+  const length = uniqueLength(long);
   return new Map(
-    all.map((id) => {
-      if (id.length < worthwhile || id.length <= Math.min(start, end) + 1) return [id, id];
-      return [id, end < start ? `…${id.slice(-end)}` : `${id.slice(0, start)}…`];
-    }),
+    all.map((id) => [id, randomEnd.test(id) && id.length > length + 1 ? `…${id.slice(-length)}` : id]),
   );
 }
 
-function uniqueLength(ids: readonly string[], part: (id: string, length: number) => string): number {
+function uniqueLength(ids: readonly string[]): number {
   const longest = Math.max(0, ...ids.map(({ length }) => length));
   for (let length = lengthMin; length < longest; length += 1) {
-    if (new Set(ids.map((id) => part(id, length))).size === ids.length) return length;
+    if (new Set(ids.map((id) => id.slice(-length))).size === ids.length) return length;
   }
   return longest;
 }

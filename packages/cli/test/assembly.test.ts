@@ -91,7 +91,7 @@ test('show tells where an assembly is, by a part of its id', async () => {
     expect(out).toContain(text);
   const [json] = (await run('show', ids[0], '--json')).json();
   expect(json).toMatchObject({
-    ...{ id: ids[0], state: 'parked', status: { text: 'a person is looking at it' } },
+    ...{ id: ids[0], state: 'parked', status: { text: 'waits for a person' } },
     steps: [
       { path: 'charge', state: 'done' },
       { path: 'ship', state: 'failed' },
@@ -165,6 +165,8 @@ test('groups shows parked assemblies by error', async () => {
   for (const text of ['ASSEMBLIES', 'order', 'not_retryable', 'no street']) expect(out).toContain(text);
   const found = (await run('ls', '--group', String(group!.fingerprint), '--json')).json();
   expect(found).toMatchObject([{ id: ids[0] }]);
+  const end = (await run('ls', '--group', `…${String(group!.fingerprint).slice(-8)}`, '--json')).json();
+  expect(end).toMatchObject([{ id: ids[0] }]);
 });
 
 test('pause and unpause, quarantine and release are controls of a program', async () => {

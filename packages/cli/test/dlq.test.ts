@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { commit, consumer, outbox } from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parkedStore } from './parked-store.ts';
 import { ask } from './run-holdfast.ts';
@@ -96,8 +97,111 @@ describe('holdfast dlq groups and differs', () => {
       { by: { header: 'region' }, value: 'us', share: 1, otherShare: 0, count: 3 },
     ]);
     expect((await ask(args)).out).toMatch(/header region +us +100 % +0 % +3/);
+    const named = args.map((word) => (word === 'region' ? 'header.region' : word));
+    expect((await ask(named)).out).toMatch(/header region +us +100 % +0 % +3/);
     expect(await ask(['dlq', 'differs', '--store', file])).toMatchObject({ code: 2 });
   });
+});
+
+test('dlq differs names the headers that can be compared when nothing else differs', async () => {
+  const store = await parkedStore(0);
+  const events = Array.from({ length: 4 }, (_, index) => ({
+    ...{ id: `order-${index}`, payload: '{}', key: index < 2 ? 'a' : 'b' },
+    headers: { build: index < 2 ? 'old' : 'new', zone: '1' },
+  }));
+  await store.engine.broker.publish('orders', events);
+  await expect.poll(() => store.engine.triage.count({}), { timeout: 10_000 }).toBe(4);
+  const differs = (...flags: string[]) =>
+    ask(['dlq', 'differs', '--key', 'a', '--store', store.file, ...flags]);
+  expect((await differs()).out).toBe(
+    'Nothing is different about them. Headers were not compared: --compare <header> does that; there are build, zone.\n',
+  );
+  expect((await differs('--compare', 'build')).out).toMatch(/header build +old +100 % +0 % +2/);
+  expect((await differs('--compare', 'zone')).out).toBe('Nothing is different about them.\n');
+});
+
+describe('a part of an id', () => {
+  const parked = '019b76da-abe8-779c-b172-3b0614e22cc7';
+  const other = '019b76da-abe8-779c-b172-3b0614e33333';
+
+  async function twoEvents() {
+    const store = await parkedStore(0);
+    await store.engine.broker.publish('orders', [
+      { id: parked, payload: '1' },
+      { id: other, payload: '2' },
+    ]);
+    await expect.poll(() => store.engine.triage.count({}), { timeout: 10_000 }).toBe(2);
+    await ask(['dlq', 'discard', other, '--why', 'x', '--store', store.file]);
+    return store;
+  }
+
+  test('means the parked event, if others fit, too', async () => {
+    const { file } = await twoEvents();
+    const shown = await ask(['dlq', 'show', '019b76da', '--json', '--store', file]);
+    expect(shown.json()).toMatchObject([{ id: parked, status: 'parked' }]);
+    const end = await ask(['dlq', 'show', '14e33333', '--json', '--store', file]);
+    expect(end.json()).toMatchObject([{ id: other, status: 'discarded' }]);
+  });
+
+  test('means the discarded event where it is restored', async () => {
+    const { file, engine } = await twoEvents();
+    const back = await ask(['dlq', 'discard', '019b76da', '--undo', '--why', 'x', '--store', file]);
+    expect([back.code, (await engine.triage.get(other))?.status]).toEqual([0, 'parked']);
+  });
+});
+
+test('an id that no event has is not replayed, and said to be unknown', async () => {
+  const { file } = await parkedStore(1);
+  const replay = (...args: string[]) => ask(['dlq', 'replay', ...args, '--store', file]);
+  expect(await replay('all')).toMatchObject({
+    ...{ code: 1, out: '' },
+    err: 'holdfast: no event all is parked here; did you mean --all?\n',
+  });
+  expect(await replay('zzzzzzzz', '--dry-run')).toMatchObject({
+    ...{ code: 1, out: '' },
+    err: 'holdfast: no event zzzzzzzz is parked here.\n',
+  });
+  await ask(['dlq', 'discard', 'order-0', '--why', 'x', '--store', file]);
+  expect(await replay('order-0')).toMatchObject({
+    ...{ code: 1, out: '0 parked events match.\n' },
+    err: 'holdfast: event order-0 is discarded.\n',
+  });
+});
+
+test('dlq show has the code of an error, in its attempts, too', async () => {
+  const { file, engine } = await parkedStore(0);
+  const slow = consumer({
+    ...{ engine, topic: 'mails' },
+    policy: { attempts: 2, backoff: { base: '1ms' } },
+    handler: () => {
+      throw Object.assign(new Error('the bank did not answer'), { code: 'ETIMEDOUT' });
+    },
+  });
+  await slow.start();
+  onTestFinished(() => slow.stop());
+  await engine.broker.publish('mails', [{ id: 'mail-1', payload: '1' }]);
+  await expect.poll(() => engine.triage.count({}), { timeout: 10_000 }).toBe(1);
+  const { out } = await ask(['dlq', 'show', 'mail-1', '--store', file]);
+  expect(out).toMatch(/^ {2}code {10}ETIMEDOUT$/m);
+  expect(out).toMatch(/ 1\. .*Error: the bank did not answer \(ETIMEDOUT\); retry \(transient\)/);
+});
+
+test('dlq ls and show name the remedy for a topic that was never declared', async () => {
+  const { file, engine } = await parkedStore(0);
+  const mails = outbox<string>({ engine: engine as never, topic: 'mail' });
+  const sender = consumer({
+    ...{ engine, topic: 'sends' },
+    handler: () => commit((tx) => void mails.publish(tx, { payload: 'hello' })),
+  });
+  await sender.start();
+  onTestFinished(() => sender.stop());
+  await engine.broker.publish('sends', [{ id: 'send-1', payload: '1' }]);
+  await expect.poll(() => engine.triage.count({}), { timeout: 10_000 }).toBe(1);
+  for (const args of [['ls'], ['show', 'send-1']]) {
+    const { out } = await ask(['dlq', ...args, '--store', file]);
+    expect(out).toContain('`await engine.broker.declare("mail")`');
+    expect(out).not.toContain('transient(error)');
+  }
 });
 
 test('holdfast dlq ls and show say why an unknown error was not tried again', async () => {
@@ -139,6 +243,17 @@ describe('holdfast dlq edit', () => {
     });
     const shown = await ask(['dlq', 'show', 'order-1', '--store', file]);
     expect(shown.out).toContain('edited by ann: a typo\n  payload.lines.0.price: 1 -> 12.5');
+  });
+
+  test.each([[[]], [['--replay']]])('refuses an event that is not parked: %j', async (flags: string[]) => {
+    const { file, engine } = await mixedStore();
+    await ask(['dlq', 'discard', 'order-1', '--why', 'x', '--store', file]);
+    const edit = ['dlq', 'edit', 'order-1', '--set', 'payload.index=7', '--why', 'x', '--store', file];
+    expect(await ask([...edit, ...flags])).toMatchObject({
+      ...{ code: 1, out: '' },
+      err: 'holdfast: order-1 was not edited: it is discarded.\n',
+    });
+    expect((await engine.triage.get('order-1'))?.edits).toEqual([]);
   });
 
   test('takes a whole payload from a file, and a text without quotes', async () => {

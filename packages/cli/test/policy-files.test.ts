@@ -55,3 +55,13 @@ test('lint finds that a file has no policies', async () => {
     out: `${none}:1:11: error: policies: expected at least one policy, got none (document)\n`,
   });
 });
+
+test('lint refuses a method that is none', async () => {
+  const pay = file('pay.yaml', 'attempts: 2\n');
+  expect(await ask(['lint', pay, '--method', 'POTS'])).toMatchObject({
+    code: 2,
+    err: 'holdfast: --method: expected an HTTP method such as POST, got "POTS". Did you mean "POST"?\n',
+  });
+  expect((await ask(['lint', pay, '--method', 'XYZZY'])).code).toBe(2);
+  expect((await ask(['lint', pay, '--method', 'get'])).code).toBeLessThan(2);
+});

@@ -94,6 +94,13 @@ describe('holdfast doctor', () => {
     expect(existsSync(store)).toBe(false);
   });
 
+  test('a file that is not there cannot be asked', async () => {
+    const file = path.join(await tempFolder(), 'no.yaml');
+    const { code, out } = await ask(['doctor', file]);
+    expect(code).toBe(3);
+    expect(out).toContain(`there is no file ${file}.`);
+  });
+
   test('knows which Node is too old', () => {
     expect(checkNode('v20.20.2').state).toBe('bad');
     expect(checkNode('v22.18.0').state).toBe('bad');
@@ -146,4 +153,10 @@ test('on a Node that is too old, the command says so instead of failing on a mis
     { cwd: path.resolve(import.meta.dirname, '..'), encoding: 'utf8' },
   );
   expect([status, stderr]).toEqual([3, 'holdfast: needs Node 22.19 or newer, this is Node 20.20.2.\n']);
+});
+
+test.each(['99999', '-1', 'http'])('the console refuses the port %s in one sentence', async (port) => {
+  const { code, err } = await ask(['console', `--port=${port}`, '--store', 'none.db']);
+  expect([code, err.trim().split('\n').length]).toEqual([2, 1]);
+  expect(err).toMatch(new RegExp(`^holdfast: --port: expected .*, got "${port}"\\.\n$`));
 });

@@ -125,6 +125,16 @@ describe('holdfast topics', () => {
     expect((await ask(['audit', '--what', 'retry_now', '--json', '--store', file])).json()).toHaveLength(2);
   });
 
+  test('takes the shortened id of a parked event', async () => {
+    const { file, engine } = await parkedStore(0);
+    const id = newId();
+    await engine.broker.publish('orders', [{ id, payload: '1' }]);
+    await expect.poll(() => engine.triage.count({}), { timeout: 10_000 }).toBe(1);
+    const end = `…${id.slice(-8)}`;
+    await ask(['topics', 'skip', 'orders', end, '--why', 'it crashes', '--store', file]);
+    expect((await engine.controls.active()).controls.map((each) => each.id)).toEqual([`skip:orders:${id}`]);
+  });
+
   test('unblocks a key whose first event is parked', async () => {
     const { file, engine } = await parkedStore(0);
     await engine.broker.declare('carts', { ordering: 'key' });
@@ -266,7 +276,7 @@ describe('holdfast status', () => {
     const byEnv = await ask(['status'], { HOLDFAST_STORE: file });
     expect(byEnv.out).toContain('    holdfast dlq groups\n');
     expect(out).toContain(
-      'checked: events that are due are taken, or paused on purpose; no group of parked events grows;',
+      'checked: events that are due are taken, or paused on purpose; assemblies that are due are run, or paused on purpose; no group of parked events grows;',
     );
     expect(out).toMatch(/1 topic: 0 ready, 0 delayed, 0 in hand, 1 parked;/);
   });
@@ -349,13 +359,14 @@ describe('holdfast status', () => {
 
 describe('holdfast tail', () => {
   /** Parks events, sets controls and reports processes until the command has seen enough of it. */
-  async function whileRunning<T>(running: Promise<T>, engine: SqliteEngine): Promise<T> {
+  async function whileRunning<T>(running: Promise<T>, engine: SqliteEngine, hasOwnIds = true): Promise<T> {
     let isOver = false;
     const ended = running.finally(() => {
       isOver = true;
     });
     for (let index = 0; !isOver; index += 1) {
-      await engine.broker.publish('orders', [{ id: `late-${index}`, payload: '1' }]);
+      const id = hasOwnIds ? `late-${index}` : newId();
+      await engine.broker.publish('orders', [{ id, payload: '1' }]);
       await engine.controls.impose(
         { kind: 'concurrency', topic: 'orders', concurrencyMax: 9 },
         { who: 'bob', why: 'a test' },
@@ -380,7 +391,9 @@ describe('holdfast tail', () => {
     const first = (type: string) => json().find((each) => each.type === type);
     expect(first('parked')).toMatchObject({
       about: 'orders',
-      says: expect.stringMatching(/^late-\d+ not_retryable: TypeError: total is not a number$/),
+      says: expect.stringMatching(/^late-\d+ TypeError: total is not a number \(not_retryable\)$/),
+      ...{ id: expect.stringMatching(/^late-\d+$/), topic: 'orders', stop: 'not_retryable' },
+      ...{ reason: 'TypeError', message: 'total is not a number' },
     });
     expect(first('act')).toMatchObject({
       about: 'bob',
@@ -407,8 +420,9 @@ describe('holdfast tail', () => {
     const { file, engine } = await parkedStore(0);
     const isEnough = (screen: string) => screen.includes(' parked ');
     const running = inTerminal(['tail', '--every', '20ms', '--store', file], {}, 80, isEnough);
-    const { code, lines } = await whileRunning(running, engine);
+    const { code, lines } = await whileRunning(running, engine, false);
     expect(code).toBe(130);
+    expect(lines.join('\n')).toMatch(/ parked {3}orders …[\da-f]{8} TypeError: total is not a number/);
     // The terminal itself echoes Ctrl-C as `^C`, in front of whatever line is printed next.
     const printed = lines.map((line) => line.replace(/^\^C/, ''));
     expect(printed.filter((line) => widthOf(line) > 80)).toEqual([]);

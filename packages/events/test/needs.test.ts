@@ -1,7 +1,7 @@
-import type { NewlyParked, ProcessReport } from '@holdfast/contracts';
+import type { NewAssembly, NewlyParked, ProcessReport } from '@holdfast/contracts';
 import { memoryEngine } from '@holdfast/contracts/memory';
 import { virtualClock } from 'holdfast/testing';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { needsOf, operations } from '../src/index.ts';
 
 const act = { who: 'ann', why: 'a test' };
@@ -92,6 +92,75 @@ test('a group needs a person while it grows', async () => {
   expect(await kinds()).toEqual(['growing']);
   await clock.advance('6m');
   expect(await kinds()).toEqual([]);
+});
+
+test('a group goes on only if its last event was parked within a minute', async () => {
+  const { clock, engine } = setup();
+  const group = (name: string, count: number) =>
+    engine.triage.put(
+      Array.from({ length: count }, (_, index) => {
+        const event = parked(`${name}${index}`);
+        const error = { type: name, message: name, fingerprint: name };
+        return { ...event, diagnosis: { ...event.diagnosis, reason: name, message: name, error } };
+      }),
+    );
+  const growing = async () => (await needsOf(engine)).needs.map(({ title, says }) => `${title} | ${says}`);
+  await group('many', 50);
+  await clock.advance('4m');
+  await group('late', 10);
+  await clock.advance('10s');
+  await group('more', 12);
+  expect(await growing()).toEqual([
+    'One error has parked 12 events, and goes on | 12 events parked with more: more, 12 of them in the last 5m (a group of 10 or more that still grows).',
+    'One error has parked 10 events, and goes on | 10 events parked with late: late, 10 of them in the last 5m (a group of 10 or more that still grows).',
+    'One error has parked 50 events, the last one 4m ago | 50 events parked with many: many, 50 of them in the last 5m, the last one 4m ago (a group of 10 or more).',
+  ]);
+});
+
+describe('assemblies that are due', () => {
+  const start = (id: string, more: Partial<NewAssembly> = {}) =>
+    ({ kind: 'start', start: { id, name: 'order', version: 2, input: '1', ...more } }) as const;
+  const claim = { worker: 'w1', leaseMs: 600_000, limit: 1, programs: [{ name: 'order', version: 2 }] };
+
+  test('need a person if no process runs their program', async () => {
+    const { clock, engine, says, kinds } = setup();
+    await engine.journal.record([start('a'), start('b'), start('later', { dueInMs: 36e5 })]);
+    expect(await kinds()).toEqual([]);
+    await clock.advance('7m');
+    expect((await needsOf(engine)).needs).toEqual([
+      {
+        ...{ kind: 'assemblies', about: { kind: 'topic', name: 'assembly/order' } },
+        title: 'Nobody runs "order@2"',
+        says: '2 assemblies of "order@2" are due for up to 7m, and no process runs this program.',
+        command: 'assembly ls --name order --version 2 --state waiting',
+      },
+    ]);
+    await engine.controls.impose({ kind: 'pause', topic: 'assembly/order' }, act, 60_000);
+    expect(await says()).toEqual([]);
+  });
+
+  test('need a person later if workers have others of their program', async () => {
+    const { clock, engine, says, kinds } = setup();
+    await engine.journal.record([start('a'), start('b')]);
+    await engine.journal.claim(claim);
+    await clock.advance('30s');
+    expect(await kinds()).toEqual([]);
+    await clock.advance('1m');
+    expect(await says()).toEqual([
+      '1 assembly of "order@2" is due for up to 1m, and no worker takes them: 1 other of this program is leased to workers that are busy, or dead.',
+    ]);
+  });
+
+  test('need nobody if a queue or a quarantine holds them', async () => {
+    const { clock, engine, kinds } = setup();
+    await engine.journal.setQueue('bank', { concurrency: 1 });
+    const queued = [start('a', { queue: 'bank' }), start('b', { queue: 'bank' })];
+    await engine.journal.record([...queued, start('c', { tenant: 'acme' })]);
+    await engine.controls.impose({ kind: 'quarantine', topic: 'assembly/order', tenant: 'acme' }, act, 36e5);
+    await engine.journal.claim(claim);
+    await clock.advance('2m');
+    expect(await kinds()).toEqual([]);
+  });
 });
 
 test('parked events that do not grow in number are named at any age, until a replay has them', async () => {

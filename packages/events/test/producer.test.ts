@@ -231,4 +231,12 @@ describe('an outbox', () => {
     const { items } = await broker.waiting('mails', { limit: 9 });
     expect(items.map(({ id }) => id)).toEqual(['mail for a']);
   });
+
+  test.each([undefined, null])('refuses %s as a transaction, and says what it wants', (tx) => {
+    const mails = outbox({ engine: stage().engine, topic: 'mails' });
+    expect(() => mails.publish(tx as never, { payload: 1 })).toThrow(
+      expect.objectContaining({ code: 'HOLDFAST_OPTIONS', path: 'tx' }),
+    );
+    expect(() => mails.publish(tx as never, { payload: 1 })).toThrow(/^tx: expected the transaction /);
+  });
 });

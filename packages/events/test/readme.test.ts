@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { commit, type EventNotice, stopAdvice, subscribeEvents, transient } from '@holdfast/events';
+import { commit, type EventNotice, outbox, stopAdvice, subscribeEvents, transient } from '@holdfast/events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { down, stage } from './stage.ts';
 
@@ -77,6 +77,32 @@ describe('a consumer that parks', () => {
       '(not_retryable, Error: boom): nothing says that this error is temporary, so it was not tried again; ' +
         'if it is temporary, throw `transient(error)` in the handler, or let `policy.retryOn` recognize it. More',
     );
+  });
+
+  test('names the package of the command that lists parked events', async () => {
+    const told = warnings();
+    const { clock, open, publish } = stage();
+    await open({ policy: { attempts: 1 }, handler: fail });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    await expect.poll(() => told).toHaveLength(1);
+    expect(told[0]).toContain(
+      '"npx -p @holdfast/cli holdfast dlq ls --store <file or postgres URL>" lists them.',
+    );
+  });
+
+  test('says that a topic must be declared before an outbox publishes to it', async () => {
+    const told = warnings();
+    const { clock, open, publish, engine } = stage();
+    const mails = outbox({ engine, topic: 'mail', clock });
+    await open({ handler: () => commit((tx) => void mails.publish(tx, { payload: 1 })) });
+    await publish({ id: 'a' });
+    await clock.advance('1s');
+    await expect.poll(() => told).toHaveLength(1);
+    expect(told[0]).toContain(
+      'topic "mail" was never declared): declare this topic once, before the first event is published to it: `await engine.broker.declare("mail")`',
+    );
+    expect(told[0]).not.toContain('transient(error)');
   });
 
   test('says the same to its listeners', async () => {

@@ -1,5 +1,5 @@
-import { type AssemblyFilter, assemblyStates, type StoredAssembly } from '@holdfast/contracts';
-import { withAssemblies } from '../assembly-ids.ts';
+import { type AssemblyFilter, assemblyStates, type Journal, type StoredAssembly } from '@holdfast/contracts';
+import { assemblyGroup, withAssemblies } from '../assembly-ids.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { countOf, textOf } from '../given-values.ts';
@@ -38,7 +38,7 @@ export const assemblyLs: Command = {
     withAssemblies(given, terminal, async ({ journal }) => {
       const cursor = cursorOf(given);
       const page = { limit: countOf(given, 'limit', 1) ?? 20, ...(cursor !== undefined && { cursor }) };
-      const { items, cursor: next } = await journal.list(filterOf(given), page);
+      const { items, cursor: next } = await journal.list(await filterOf(given, journal), page);
       if (given.flags.json) {
         for (const item of items) terminal.out(JSON.stringify(item));
         // The hint goes to standard error, because standard output is only for JSON.
@@ -73,7 +73,7 @@ export const assemblyLs: Command = {
     }),
 };
 
-function filterOf(given: Given): AssemblyFilter {
+async function filterOf(given: Given, journal: Journal): Promise<AssemblyFilter> {
   const state = textOf(given, 'state');
   const known = assemblyStates.find((each) => each === state);
   if (state !== undefined && known === undefined)
@@ -81,13 +81,15 @@ function filterOf(given: Given): AssemblyFilter {
       `--state: expected one of ${assemblyStates.join(', ')}, got "${state}".${didYouMean(state, assemblyStates, '')}`,
     );
   const version = countOf(given, 'version', 0);
-  const texts = { name: 'name', tenant: 'tenant', key: 'key', queue: 'queue', fingerprint: 'group' } as const;
+  const texts = { name: 'name', tenant: 'tenant', key: 'key', queue: 'queue' } as const;
+  const group = textOf(given, 'group');
   const filter = Object.entries(texts).flatMap(([field, flag]) => {
     const text = textOf(given, flag);
     return text === undefined ? [] : [[field, text]];
   });
   return {
     ...Object.fromEntries(filter),
+    ...(group !== undefined && { fingerprint: await assemblyGroup(group, journal) }),
     ...(version !== undefined && { version }),
     ...(known !== undefined && { state: known }),
   };

@@ -1,12 +1,7 @@
-import {
-  type AuditEntry,
-  type AuditQuestion,
-  type Subject,
-  subjectKinds,
-  type Triage,
-} from '@holdfast/contracts';
+import { type AuditEntry, type AuditQuestion, type Subject, subjectKinds } from '@holdfast/contracts';
 import { canUndo, undo } from '@holdfast/events';
 import { actFlags, actOf } from '../acts.ts';
+import { tryAssemblyId } from '../assembly-ids.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { many } from '../count-text.ts';
 import { didYouMean } from '../did-you-mean.ts';
@@ -89,7 +84,7 @@ async function list(engine: OpenStore, given: Given, terminal: Terminal): Promis
 const knownActs = [
   ...['discard', 'restore', 'keep', 'replay', 'undo', 'edit', 'operation_stopped', 'operation_rate'],
   ...['rule_set', 'rule_removed', 'control_set', 'control_removed', 'retry_now', 'unblock', 'retention'],
-  'sign_in',
+  ...['assembly_cancel', 'assembly_edit', 'assembly_fork', 'assembly_resume', 'assembly_signal', 'sign_in'],
 ];
 
 /** Throws a `UsageError` for an act that nobody has recorded: it is probably misspelt. */
@@ -101,9 +96,10 @@ async function assertKnownAct(act: string, audit: OpenStore['audit']): Promise<v
 }
 
 async function entries(
-  { audit, triage }: OpenStore,
+  engine: OpenStore,
   given: Given,
 ): Promise<{ items: readonly AuditEntry[]; cursor: string | undefined }> {
+  const { audit } = engine;
   const [who, from, to] = [textOf(given, 'who'), momentOf(given, 'since'), momentOf(given, 'until')];
   const what = given.lists.what ?? [];
   for (const each of what) await assertKnownAct(each, audit);
@@ -116,7 +112,7 @@ async function entries(
   const cursor = cursorOf(given);
   const limit = countOf(given, 'limit', 1) ?? 20;
   const shortened = textOf(given, 'of');
-  const of = shortened === undefined ? undefined : await wholeSubject(shortened, triage);
+  const of = shortened === undefined ? undefined : await wholeSubject(shortened, engine);
   if (of === undefined || isSubject(of)) {
     const page = { limit, ...(cursor !== undefined && { cursor }) };
     return audit.list({ ...question, ...(of !== undefined && { subject: of }) }, page);
@@ -131,10 +127,11 @@ async function entries(
   return { items: [...found.values()].sort((a, b) => b.at - a.at).slice(0, limit), cursor: undefined };
 }
 
-/** Returns a subject with its whole id. The user may have shortened the id of an event or an operation. */
-async function wholeSubject(given: string, triage: Triage): Promise<string> {
-  const [, kind = '', name = ''] = /^(?:(event|operation):)?(.*)$/s.exec(given) ?? [];
+/** Returns a subject with its whole id. The user may have shortened the id of an event, operation or assembly. */
+async function wholeSubject(given: string, { triage, journal }: OpenStore): Promise<string> {
+  const [, kind = '', name = ''] = /^(?:(event|operation|assembly):)?(.*)$/s.exec(given) ?? [];
   if (kind === '' && isSubject(given)) return given;
+  if (kind === 'assembly') return `assembly:${(journal && (await tryAssemblyId(name, journal))) ?? name}`;
   const [event = name] = kind === 'operation' ? [] : await eventIds(triage, [name]);
   const whole = event === name && kind !== 'event' ? await tryOperationId(triage, name) : event;
   return `${kind === '' ? '' : `${kind}:`}${whole ?? name}`;

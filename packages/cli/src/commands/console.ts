@@ -1,7 +1,7 @@
 import { assemblies } from '@holdfast/assembly';
 import type { GatewayPart } from '@holdfast/console';
 import { stormRunner } from '@holdfast/simulator';
-import type { Command, Given } from '../command.ts';
+import { type Command, type Given, UsageError } from '../command.ts';
 import { askGateway } from '../gateway-admin.ts';
 import { countOf, textOf } from '../given-values.ts';
 import { storeFlag, withStore } from '../store.ts';
@@ -33,8 +33,9 @@ export const consoleCommand: Command = {
     token: { value: 'token', says: 'the token of that API; HOLDFAST_GATEWAY_TOKEN unless given' },
   },
   examples: ['console --store orders.db', 'console --store postgres://db/shop --port 8080 --redact card'],
-  run: (given, terminal) =>
-    withStore(given, terminal, async (engine) => {
+  run: (given, terminal) => {
+    const port = portOf(given);
+    return withStore(given, terminal, async (engine) => {
       const { openConsole } = await import('@holdfast/console');
       const token = textOf(given, 'operate-token') ?? terminal.env.HOLDFAST_CONSOLE_TOKEN;
       const viewToken = textOf(given, 'view-token') ?? terminal.env.HOLDFAST_CONSOLE_VIEW_TOKEN;
@@ -50,7 +51,6 @@ export const consoleCommand: Command = {
         onError: (error) => terminal.err(`holdfast: ${(error as Error).message}`),
       });
       const host = textOf(given, 'host');
-      const port = countOf(given, 'port', 0);
       try {
         const { url, link } = await opened.listen({
           ...(port !== undefined && { port }),
@@ -63,8 +63,15 @@ export const consoleCommand: Command = {
         await opened.close();
       }
       return 0;
-    }),
+    });
+  },
 };
+
+function portOf(given: Given): number | undefined {
+  const port = countOf(given, 'port', 0);
+  if (port === undefined || port <= 65_535) return port;
+  throw new UsageError(`--port: expected a number from 0 to 65535, got "${textOf(given, 'port')}".`);
+}
 
 function gatewayOf(given: Given, terminal: Terminal): GatewayPart | undefined {
   if (textOf(given, 'admin') === undefined && terminal.env.HOLDFAST_GATEWAY === undefined) return undefined;

@@ -47,6 +47,12 @@ export const dlqEdit: Command = {
         terminal.err(`holdfast: no event ${id} is parked here.`);
         return 1;
       }
+      if (event.status !== 'parked' || event.operation !== undefined) {
+        const why =
+          event.status === 'parked' ? `it belongs to operation ${event.operation}` : `it is ${event.status}`;
+        terminal.err(`holdfast: ${id} was not edited: ${why}.`);
+        return 1;
+      }
       const edit = await editOf(given, event);
       const changes = editDiff(event, { ...event, ...edit });
       if (given.flags.json) terminal.out(JSON.stringify({ id, version: event.version, changes }));

@@ -69,10 +69,11 @@ export const dlqLs: Command = {
       const total = await triage.count(filter);
       const more = next === undefined ? '' : `; more with --cursor ${pasteable(next)}`;
       terminal.out(`\n${wrapText(`${items.length} of ${total}${more}`, terminal.columns, 2)}`);
-      for (const stop of new Set(items.map((item) => item.stop))) {
-        const advice = stopAdvice(stop);
-        if (advice !== undefined) terminal.out(wrapText(`${stop}: ${advice}.`, terminal.columns, 2));
-      }
+      const advised = items.flatMap(({ stop, message }) => {
+        const advice = stopAdvice(stop, message);
+        return advice === undefined ? [] : `${stop}: ${advice}.`;
+      });
+      for (const advice of new Set(advised)) terminal.out(wrapText(advice, terminal.columns, 2));
       return 0;
     }),
 };

@@ -46,6 +46,8 @@ export const dlqReplay: Command = {
       const request = requestOf(given);
       const filter = await chosenFilter(given, engine);
       const expected = await runner.dryRun(filter);
+      const known = await knownIds(engine, filter.ids ?? [], terminal);
+      if (filter.ids && known === 0) return 1;
       if (given.flags['dry-run'] || expected === 0) {
         const text = `${many(expected, 'parked event')} ${expected === 1 ? 'matches' : 'match'}.`;
         terminal.out(given.flags.json ? JSON.stringify({ count: expected }) : text);
@@ -65,6 +67,18 @@ export const dlqReplay: Command = {
       return 0;
     }),
 };
+
+/** Names the ids that no event has, and the events that are not parked. Returns how many ids an event has. */
+async function knownIds({ triage }: OpenStore, ids: readonly string[], { err }: Terminal): Promise<number> {
+  let known = 0;
+  for (const id of ids) {
+    const event = await triage.get(id);
+    if (event) known += 1;
+    if (!event) err(`holdfast: no event ${id} is parked here${id === 'all' ? '; did you mean --all?' : '.'}`);
+    else if (event.status !== 'parked') err(`holdfast: event ${id} is ${event.status}.`);
+  }
+  return known;
+}
 
 /**
  * Some of the selected events may already belong to unfinished operations. Prints these operations, and how

@@ -7,7 +7,7 @@ import { eventIds } from '../parked-ids.ts';
 import { storeFlag, withStore } from '../store.ts';
 import { bad, type StyledPiece, styled } from '../styled-text.ts';
 import type { Terminal } from '../terminal.ts';
-import { wrapped, wrapText } from '../text-width.ts';
+import { oneLine, wrapped, wrapText } from '../text-width.ts';
 import { ago, date } from '../times.ts';
 
 export const dlqShow: Command = {
@@ -49,10 +49,11 @@ function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
   };
   line('event', `${event.id} (${event.status})`);
   line('error', errorLine(diagnosis.reason, diagnosis.message), bad);
+  if (error?.code !== undefined && error.code !== error.type) line('  code', error.code, bad);
   for (const { type, message } of error?.causes ?? []) line('  because', errorLine(type, message), bad);
   line('stopped', `${diagnosis.stop}, at attempt ${diagnosis.finalAttempt}`);
   attempts(story, terminal);
-  const advice = stopAdvice(diagnosis.stop);
+  const advice = stopAdvice(diagnosis.stop, diagnosis.message);
   if (advice !== undefined) terminal.out(wrapText(`  ${diagnosis.stop}: ${advice}.`, terminal.columns, 4));
   if (error?.stack) terminal.out(`\n${stackOf(error.stack, terminal)}`);
   terminal.out('');
@@ -83,11 +84,14 @@ function describe(event: ParkedEvent, now: number, terminal: Terminal): void {
   terminal.out(`\n${shown(event)}`);
 }
 
+/** The list of attempts cuts errors to this many characters. */
+const errorMax = 120;
+
 function attempts(story: ParkedEvent['diagnosis']['story'], terminal: Terminal): void {
   if (story.length > 0) terminal.out('\nattempts');
-  for (const { attempt, at, tookMs, errorType, verdict, because, delayMs } of story) {
+  for (const { attempt, at, tookMs, errorType, errorMessage, verdict, because, delayMs } of story) {
     const next = delayMs === undefined ? '' : `, again after ${spanText(delayMs)}`;
-    const text = `  ${attempt}. ${date(at)} took ${tookMs} ms: ${errorType}; ${verdict} (${because})${next}`;
+    const text = `  ${attempt}. ${date(at)} took ${tookMs} ms: ${oneLine(errorLine(errorType, errorMessage), errorMax)}; ${verdict} (${because})${next}`;
     terminal.out(wrapText(text, terminal.columns, 3));
   }
 }

@@ -42,6 +42,7 @@ export const doctor: Command = {
     for (const file of given.operands) checks.push(await checkFile(file, terminal.env));
     if (given.flags.json) for (const check of checks) terminal.out(JSON.stringify(check));
     else terminal.out(textOfChecks(checks, terminal.columns));
+    if (checks.some(({ isUnread }) => isUnread)) return 3;
     return checks.every(({ state }) => state !== 'bad') ? 0 : 1;
   },
 };

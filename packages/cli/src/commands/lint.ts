@@ -1,6 +1,8 @@
+import { METHODS } from 'node:http';
 import { ConfigError, type Problem, parsePolicies, readDocument } from '@holdfast/config';
 import { type Finding, lint } from 'holdfast/lint';
-import type { Command, Given } from '../command.ts';
+import { type Command, type Given, UsageError } from '../command.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { readText } from '../files.ts';
 import { msOf, onlyOperand, textOf } from '../given-values.ts';
 import { bad, styled, warning } from '../styled-text.ts';
@@ -50,7 +52,7 @@ export const lintPolicy: Command = {
 };
 
 function findingsIn(text: string, file: string, given: Given): Placed[] {
-  const method = textOf(given, 'method');
+  const method = methodOf(given);
   const p999Ms = msOf(given, 'p999');
   const only = textOf(given, 'policy');
   let policyAt = (_path: string): string | null => null;
@@ -81,6 +83,14 @@ function findingsIn(text: string, file: string, given: Given): Placed[] {
       fix: null,
     }));
   }
+}
+
+/** Throws a `UsageError` for an unknown method: the linter would take it for one that may be repeated. */
+function methodOf(given: Given): string | undefined {
+  const method = textOf(given, 'method')?.toUpperCase();
+  if (method === undefined || METHODS.includes(method)) return method;
+  const meant = didYouMean(method, METHODS).replace('; did', '. Did') || '.';
+  throw new UsageError(`--method: expected an HTTP method such as POST, got "${given.flags.method}"${meant}`);
 }
 
 function policyIn(data: unknown, path: string): string | null {

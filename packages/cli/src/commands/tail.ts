@@ -4,6 +4,7 @@ import { sleep, systemClock } from 'holdfast';
 import type { Command, Given } from '../command.ts';
 import { errorLine } from '../error-line.ts';
 import { msOf } from '../given-values.ts';
+import { shortNames } from '../short-ids.ts';
 import { type OpenStore, storeFlag, withStore } from '../store.ts';
 import { dim, type StyledPiece, styled } from '../styled-text.ts';
 import type { Terminal } from '../terminal.ts';
@@ -49,18 +50,24 @@ interface News {
   readonly at: number;
   readonly about: string;
   readonly says: string;
+  /** The ids in `says`, which a terminal shows shortened. */
+  readonly ids?: readonly string[];
+  /** The parts of `says`, for programs that read the JSON. */
+  readonly fields?: Readonly<Record<string, string>>;
   readonly style: StyledPiece['style'] | undefined;
 }
 
-function print({ style, ...news }: News, given: Given, terminal: Terminal): void {
+function print({ style, ids = [], fields, ...news }: News, given: Given, terminal: Terminal): void {
   if (given.flags.json) {
-    terminal.out(JSON.stringify(news));
+    terminal.out(JSON.stringify({ ...news, ...fields }));
     return;
   }
+  const short = shortNames(ids, terminal);
+  const text = ids.reduce((all, id) => all.replace(id, () => short(id)), news.says);
   const time = date(news.at).slice(11, 23);
   const before = `${time} ${news.type.padEnd(8)} ${news.about} `;
   const room = terminal.columns === undefined ? Infinity : Math.max(20, terminal.columns - before.length);
-  const says = room === Infinity ? news.says : oneLine(news.says, room);
+  const says = room === Infinity ? text : oneLine(text, room);
   terminal.out(
     styled(
       dim(time),
@@ -116,7 +123,12 @@ class Watch {
         type: 'parked' as const,
         at: item.parkedAt,
         about: item.topic,
-        says: `${item.id} ${item.stop}: ${errorLine(item.reason, item.message)}`,
+        says: `${item.id} ${errorLine(item.reason, item.message)} (${item.stop})`,
+        ids: [item.id],
+        fields: {
+          ...{ id: item.id, topic: item.topic, stop: item.stop },
+          ...{ reason: item.reason, message: item.message },
+        },
         style: 'bad' as const,
       })),
     ];
@@ -235,6 +247,7 @@ function actNews({ at, who, what, why, subjects, count }: AuditEntry): News {
     at,
     about: who,
     says: `${what} ${of}${count > subjects.length ? ` (${count})` : ''}: ${why}`,
+    ids: [of.slice(of.indexOf(':') + 1)].filter((id) => id !== ''),
     style: undefined,
   };
 }

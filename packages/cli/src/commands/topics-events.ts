@@ -2,9 +2,9 @@ import type { Broker } from '@holdfast/contracts';
 import { actFlags, actOf, byHand, harmlessActFlags } from '../acts.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
 import { imposeControl, liftControl } from '../impose-control.ts';
-import { allPages, idsIn } from '../parked-ids.ts';
+import { allPages, eventIds, idsIn } from '../parked-ids.ts';
 import { wholeId } from '../short-ids.ts';
-import { storeFlag, withStore } from '../store.ts';
+import { type OpenStore, storeFlag, withStore } from '../store.ts';
 import { knownTopic } from '../topics.ts';
 
 export const topicsSkip: Command = {
@@ -15,7 +15,7 @@ export const topicsSkip: Command = {
   examples: ["topics skip orders 14e22cc7 --why 'it crashes the consumer'"],
   run: (given, terminal) =>
     withStore(given, terminal, async (engine) => {
-      const { topic, ids } = await chosen(given, engine.broker);
+      const { topic, ids } = await chosen(given, engine);
       const act = actOf(given, terminal);
       const codes: number[] = [];
       for (const eventId of ids) {
@@ -37,10 +37,11 @@ export const topicsRetry: Command = {
   flags: { ...storeFlag, all: { says: 'everything that is delayed' }, ...harmlessActFlags },
   examples: ["topics retry orders 14e22cc7 --why 'the bank is back'", 'topics retry orders --all'],
   run: (given, terminal) =>
-    withStore(given, terminal, async ({ broker }) => {
+    withStore(given, terminal, async (engine) => {
+      const { broker } = engine;
       const act = actOf(given, terminal, byHand);
       if (!given.flags.all) {
-        const { topic, ids } = await chosen(given, broker);
+        const { topic, ids } = await chosen(given, engine);
         return report(given, terminal.out, ids, await broker.retryNow(topic, ids, act), 'due now', 'delayed');
       }
       if (given.operands.length !== 1) throw new UsageError('say a topic with --all, or ids: not both.');
@@ -60,8 +61,9 @@ export const topicsUnblock: Command = {
   flags: { ...storeFlag, ...actFlags },
   examples: ["topics unblock orders 14e22cc7 --why 'the order of these does not matter'"],
   run: (given, terminal) =>
-    withStore(given, terminal, async ({ broker }) => {
-      const { topic, ids } = await chosen(given, broker);
+    withStore(given, terminal, async (engine) => {
+      const { broker } = engine;
+      const { topic, ids } = await chosen(given, engine);
       const changed = await broker.unblock(topic, ids, actOf(given, terminal));
       return report(given, terminal.out, ids, changed, 'no longer in the way', 'in the way of others');
     }),
@@ -82,14 +84,20 @@ function waitingIds(broker: Broker, topic: string, state?: 'delayed'): AsyncIter
   );
 }
 
-/** Returns the whole ids of the events. The user may have shortened them. */
-async function chosen({ operands }: Given, broker: Broker): Promise<{ topic: string; ids: string[] }> {
+/** Returns the whole ids of waiting or parked events. The user may have shortened them. */
+async function chosen(
+  { operands }: Given,
+  { broker, triage }: OpenStore,
+): Promise<{ topic: string; ids: string[] }> {
   const [name, ...given] = operands;
   if (name === undefined || given.length === 0)
     throw new UsageError('the name of a topic and ids of events are needed.');
   const topic = await knownTopic(name, broker);
   const ids: string[] = [];
-  for (const id of given) ids.push((await wholeId('events', id, waitingIds(broker, topic))) ?? id);
+  for (const id of given) {
+    const waiting = await wholeId('events', id, waitingIds(broker, topic));
+    ids.push(...(waiting === undefined ? await eventIds(triage, [id]) : [waiting]));
+  }
   return { topic, ids };
 }
 

@@ -136,10 +136,10 @@ export function consumer<T = unknown, Tx = unknown>(options: ConsumerOptions<T, 
     if (hasWarned || hasListeners()) return;
     hasWarned = true;
     const why = error ? `${stop}, ${error.type}: ${error.message}` : stop;
-    const advice = stopAdvice(stop);
+    const advice = stopAdvice(stop, error?.message);
     process.emitWarning(
       `consumer "${name}" has parked event ${id} of topic "${topic}" (${why})${advice === undefined ? '' : `: ${advice}`}. More may follow without a warning: ` +
-        'subscribeEvents() tells of each, and "holdfast dlq ls" lists them.',
+        'subscribeEvents() tells of each, and "npx -p @holdfast/cli holdfast dlq ls --store <file or postgres URL>" lists them.',
       { code: 'HOLDFAST_PARKED' },
     );
   }

@@ -295,13 +295,21 @@ export class Judge<Tx> {
       tookMs: Math.round(now - task.startedAt),
       class: its,
       errorType: error?.type ?? because,
-      errorMessage: error?.message ?? '',
+      errorMessage: error ? messageWithCode(error) : '',
       verdict,
       because: because.slice(0, messageMax),
       ...(delayMs !== undefined && { delayMs }),
       owner,
     };
   }
+}
+
+/** Appends the code of the error, such as `ETIMEDOUT`, because an attempt record has no field for it. */
+function messageWithCode({ type, message, code }: ErrorNote): string {
+  if (code === undefined || code === type || message.includes(code)) return message;
+  return `${message.slice(0, Math.max(0, messageMax - code.length - 3))} (${code})`
+    .trim()
+    .slice(0, messageMax);
 }
 
 const poison: Judgement = { class: 'fatal' };

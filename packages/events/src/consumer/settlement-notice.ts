@@ -32,7 +32,7 @@ export function noticeOf<Tx>(
       return { ...header, type: 'returned', ...(task.returnedFor && { error: task.returnedFor }) };
     case 'park': {
       const { stop, error } = settlement;
-      const advice = stopAdvice(stop);
+      const advice = stopAdvice(stop, error?.message);
       return { ...header, type: 'parked', stop, error, ...(advice !== undefined && { advice }) };
     }
     case 'discard':

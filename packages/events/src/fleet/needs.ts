@@ -5,6 +5,7 @@ import type {
   ParkedFilter,
   PresentProcess,
   ProgramCounts,
+  StoredAssembly,
   TopicCounts,
 } from '@holdfast/contracts';
 import { assemblyStates } from '@holdfast/contracts';
@@ -43,6 +44,7 @@ export interface FleetNote extends Omit<Need, 'kind'> {
  */
 const checks = {
   consumers: 'events that are due are taken, or paused on purpose',
+  assemblies: 'assemblies that are due are run, or paused on purpose',
   growing: 'no group of parked events grows',
   dependencies: 'consumers depend on policies that exist',
   breakers: 'no breaker has been open for 10 s by itself',
@@ -100,10 +102,14 @@ export interface FleetFigures {
 
 const groupMin = 10;
 const grewWithinMs = 3e5;
+/** A group still grows if its latest event was parked within this time (ms). */
+const growsWithinMs = 6e4;
 const breakerOpenMs = 1e4;
 const lagMs = 6e4;
 /** If an event has been due for this time (ms) and no consumer takes it, that is a problem. */
 const untakenMs = 1e4;
+/** At most this many waiting assemblies of each program version are read, the latest ones. */
+const assembliesRead = 100;
 const replaySeenMs = 864e5;
 /**
  * If an operation is in the stage `selecting` or `applying` for longer than this (ms), no process runs it: a
@@ -143,6 +149,7 @@ export async function needsOf(engine: NeedsEngine, known?: FleetState): Promise<
   const seen: Seen = { engine, fleet, counts, operations, programs };
   const needs = [
     ...untaken(seen),
+    ...(await untakenAssemblies(seen)),
     ...(await growingGroups(seen)),
     ...unknownDependencies(seen),
     ...openBreakers(seen),
@@ -279,21 +286,71 @@ function untaken({ fleet, counts }: Seen): Need[] {
     }));
 }
 
-async function growingGroups({ engine: { triage }, fleet }: Seen): Promise<Need[]> {
-  const { items } = await triage.groups({}, { limit: 200 });
+/**
+ * Finds assemblies that are due and that no worker takes. If others of their program are leased, the workers
+ * may only be busy, so these need a person later.
+ */
+async function untakenAssemblies({ engine: { journal }, fleet, programs }: Seen): Promise<Need[]> {
   const needs: Need[] = [];
-  for (const { fingerprint, count, lastAt, reason, message } of items) {
-    if (count < groupMin || lastAt < fleet.now - grewWithinMs) continue;
-    const grown = await triage.count({ fingerprint, from: fleet.now - grewWithinMs });
+  for (const { name, version, waiting, running } of programs) {
+    if (!journal || waiting === 0 || pauseOf(fleet, programPrefix + name)) continue;
+    const { items } = await journal.list({ name, version, state: 'waiting' }, { limit: assembliesRead });
+    const lateMs = items.flatMap((each) => {
+      // The limits of a queue may be the reason why an assembly waits.
+      const isLimited = each.queue !== undefined && running > 0;
+      return each.dueAt === undefined || isLimited || isQuarantined(fleet, each)
+        ? []
+        : fleet.now - each.dueAt;
+    });
+    const late = lateMs.filter((ms) => ms > (running > 0 ? lagMs : untakenMs));
+    if (late.length === 0) continue;
+    const program = `${name}@${version}`;
+    const why =
+      running === 0
+        ? 'no process runs this program'
+        : `no worker takes them: ${many(running, 'other')} of this program ${running === 1 ? 'is' : 'are'} leased to workers that are busy, or dead`;
+    const count = `${items.length === assembliesRead ? 'at least ' : ''}${many(late.length, 'assembly', 'assemblies')}`;
     needs.push({
-      kind: 'growing',
-      about: { kind: 'group', name: fingerprint },
-      title: `One error has parked ${many(count, 'event')}, and goes on`,
-      says: `${many(count, 'event')} parked with ${errorText(reason, message)}, ${grown} of them in the last ${spanText(grewWithinMs)} (a group of ${groupMin} or more that still grows).`,
-      command: `dlq ls --group ${fingerprint}`,
+      kind: 'assemblies',
+      about: { kind: 'topic', name: programPrefix + name },
+      title: running === 0 ? `Nobody runs "${program}"` : `"${program}" lags`,
+      says: `${count} of "${program}" ${late.length === 1 ? 'is' : 'are'} due for up to ${spanText(Math.max(...late))}, and ${why}.`,
+      command: `assembly ls --name ${name} --version ${version} --state waiting`,
     });
   }
   return needs;
+}
+
+function isQuarantined({ controls }: FleetState, { name, tenant, key }: StoredAssembly): boolean {
+  return controls.some(
+    ({ control }) =>
+      control.kind === 'quarantine' &&
+      control.topic === programPrefix + name &&
+      (('tenant' in control && control.tenant !== undefined && control.tenant === tenant) ||
+        ('key' in control && control.key !== undefined && control.key === key)),
+  );
+}
+
+async function growingGroups({ engine: { triage }, fleet }: Seen): Promise<Need[]> {
+  const { items } = await triage.groups({}, { limit: 200 });
+  const groups: { need: Need; grows: boolean; grown: number; count: number }[] = [];
+  for (const { fingerprint, count, lastAt, reason, message } of items) {
+    if (count < groupMin || lastAt < fleet.now - grewWithinMs) continue;
+    const grown = await triage.count({ fingerprint, from: fleet.now - grewWithinMs });
+    const last = `the last one ${spanText(fleet.now - lastAt)} ago`;
+    const grows = lastAt >= fleet.now - growsWithinMs;
+    const need: Need = {
+      kind: 'growing',
+      about: { kind: 'group', name: fingerprint },
+      title: `One error has parked ${many(count, 'event')}, ${grows ? 'and goes on' : last}`,
+      says: `${many(count, 'event')} parked with ${errorText(reason, message)}, ${grown} of them in the last ${spanText(grewWithinMs)}${grows ? ` (a group of ${groupMin} or more that still grows)` : `, ${last} (a group of ${groupMin} or more)`}.`,
+      command: `dlq ls --group ${fingerprint}`,
+    };
+    groups.push({ need, grows, grown, count });
+  }
+  return groups
+    .sort((a, b) => Number(b.grows) - Number(a.grows) || b.grown - a.grown || b.count - a.count)
+    .map(({ need }) => need);
 }
 
 function unknownDependencies({ fleet }: Seen): Need[] {
