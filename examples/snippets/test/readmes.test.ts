@@ -20,6 +20,10 @@ const around: Readonly<Record<string, string>> = {
     import axios from 'axios';
     import ky from 'ky';`,
   'packages/server 2': `
+    import type { Ledger } from '@holdfast/contracts';
+    import { idempotency } from '@holdfast/server';
+    declare const ledger: Ledger;`,
+  'packages/server 3': `
     import { contextOf } from '@holdfast/server';
     import type { IncomingMessage } from 'node:http';
     declare const request: IncomingMessage & { body: unknown };

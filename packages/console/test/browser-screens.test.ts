@@ -145,10 +145,12 @@ describe.skipIf(isBrowserMissing)(`the screens in a browser${skipped}`, { timeou
     const { page, go } = await openShopPage({ expected: /Failed to load resource|ERR_/ });
     await go('/topics/orders');
     await page.getByRole('button', { name: 'Pause…' }).waitFor();
+    // The table has a request of its own: without it, the server would be stopped before it answers.
+    await page.locator('main table').first().waitFor();
     shop.process.kill('SIGSTOP');
     try {
       await page.getByText('The console does not answer.').waitFor({ timeout: 20_000 });
-      await page.locator('main table').first().waitFor();
+      expect(await page.locator('main table').first().isVisible()).toBe(true);
       const pause = page.getByRole('button', { name: 'Pause…' });
       expect(await pause.getAttribute('aria-disabled')).toBe('true');
       await pause.dispatchEvent('click');

@@ -226,13 +226,15 @@ describe('6. an owner that died, and one that did not', () => {
 
   test('a long handler keeps its lease', async () => {
     const part = keyed({ lease });
+    const finish = Promise.withResolvers<void>();
     await using server = await plain.serve([part], async () => {
-      await new Promise((resolve) => setTimeout(resolve, 250));
+      await finish.promise;
       return reply(200, 'done');
     });
     const first = post(server.origin, { 'idempotency-key': 'k' });
     await new Promise((resolve) => setTimeout(resolve, 200));
     const second = await post(server.origin, { 'idempotency-key': 'k' });
+    finish.resolve();
     expect(await second.json()).toMatchObject({ type: 'urn:holdfast:problem:in-progress' });
     expect(await (await first).text()).toBe('done');
   });
