@@ -1,4 +1,4 @@
-import { fingerprint, normalizeStack } from './fingerprint.ts';
+import { fingerprint, fixedWords, normalizeStack } from './fingerprint.ts';
 
 /** An error as engines store it: plain data of limited size. */
 export interface ErrorNote {
@@ -12,8 +12,9 @@ export interface ErrorNote {
   /** The causes of the error, at most 4, the direct cause first. */
   readonly causes?: readonly CauseNote[];
   /**
-   * A hash of the error type, the code of the cause and the source locations in the stack. Errors that are
-   * thrown at the same place have the same hash.
+   * A hash of the error type, the codes of the error and of its cause, an HTTP status, the source locations in the
+   * stack, and the fixed words of the message. Errors that are thrown at the same place for the same reason have the
+   * same hash, also if their messages contain different numbers and names.
    */
   readonly fingerprint: string;
 }
@@ -41,15 +42,15 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
     message: withCause(outermost.message, causeCode),
     ...(stack && { stack: redact(stack).slice(0, stackMax) }),
     ...(causes.length > 0 && { causes }),
-    fingerprint: fingerprintOf(outermost, causeCode, stack ?? ''),
+    fingerprint: fingerprintOf(error, outermost, causeCode, stack ?? ''),
   };
 }
 
 /**
- * The fingerprints of recent stacks. In an outage the same stack is thrown thousands of times, and hashing it
- * is slow.
+ * Normalised stacks, by their frames. In an outage the same stack is thrown thousands of times, and to normalise it is
+ * slow.
  */
-const seenStacks = new Map<string, { readonly type: string; readonly fingerprint: string }>();
+const seenStacks = new Map<string, string>();
 const seenMax = 64;
 
 /** Appends the code of the cause, such as `ECONNRESET`. `fetch failed` alone does not say what went wrong. */
@@ -58,17 +59,37 @@ function withCause(message: string, causeCode: string | undefined): string {
   return `${message.slice(0, messageMax - causeCode.length - 3)} (${causeCode})`.trim().slice(0, messageMax);
 }
 
-function fingerprintOf(outermost: CauseNote, causeCode: string | undefined, stack: string): string {
-  const { message } = outermost;
-  const type = causeCode === undefined ? outermost.type : `${outermost.type} ${causeCode}`;
-  const seen = seenStacks.get(stack);
-  if (seen?.type === type) return seen.fingerprint;
-  const frames = normalizeStack(stack);
-  if (frames === '') return fingerprint(type, message);
-  const made = fingerprint(type, frames);
+function fingerprintOf(
+  error: unknown,
+  outermost: CauseNote,
+  causeCode: string | undefined,
+  stack: string,
+): string {
+  const { type, code, message } = outermost;
+  const words = fixedWords(message);
+  const frames = framesOf(stack);
+  const kind = [type, code, causeCode, statusOf(error)].filter((part) => part !== undefined).join(' ');
+  // A message of values only, from no known place, is all that tells this error from others.
+  return fingerprint(kind, frames === '' && words === '' ? message : `${frames}\n${words}`);
+}
+
+function framesOf(stack: string): string {
+  const from = stack.indexOf('\n    at ');
+  if (from < 0) return normalizeStack(stack);
+  // The message is before the frames. Without it, errors with different messages share the result.
+  const frames = stack.slice(from + 1, from + 1 + stackMax);
+  const seen = seenStacks.get(frames);
+  if (seen !== undefined) return seen;
+  const made = normalizeStack(frames);
   if (seenStacks.size >= seenMax) seenStacks.clear();
-  seenStacks.set(stack, { type, fingerprint: made });
+  seenStacks.set(frames, made);
   return made;
+}
+
+/** HTTP clients put the status of a response on their errors. */
+function statusOf(error: unknown): number | undefined {
+  const status = property(error, 'status') ?? property(error, 'statusCode');
+  return typeof status === 'number' && status >= 100 && status <= 599 ? status : undefined;
 }
 
 function causeNotes(error: unknown, redact: (text: string) => string): CauseNote[] {

@@ -2,6 +2,8 @@ import { fnv1a } from 'holdfast';
 
 /** Only the first 6 stack frames are hashed, because deeper frames depend on the caller. */
 const framesMax = 6;
+/** Only the first 12 fixed words of a message are hashed, because the end of a long message is often a quoted response. */
+const wordsMax = 12;
 
 /**
  * Removes the parts of a stack that differ between builds and machines. These are line numbers, absolute
@@ -16,6 +18,26 @@ export function normalizeStack(stack: string): string {
     .map(normalizeFrame)
     .join('\n');
 }
+
+/**
+ * Returns the words of a message that are the same each time, and leaves out values. Values are what stands in
+ * quotes or brackets, and all words with digits, punctuation or capital letters: `Customer Anna has no order 17` becomes
+ * `customer has no order`. The first word may have capital letters.
+ */
+export function fixedWords(message: string): string {
+  const words: string[] = [];
+  for (const piece of message.replaceAll(quoted, ' ').split(/\s+/)) {
+    const word = piece.replaceAll(/^\p{P}+|\p{P}+$/gu, '');
+    if ((words.length === 0 ? firstWord : laterWord).test(word)) words.push(word.toLowerCase());
+    if (words.length === wordsMax) break;
+  }
+  return words.join(' ');
+}
+
+const firstWord = /^[\p{L}\p{M}]+(?:['’]\p{L}+)?$/u;
+const laterWord = /^[\p{Ll}\p{Lo}\p{M}]+(?:['’]\p{Ll}+)?$/u;
+/** A single quote begins a quotation only if it is not an apostrophe. */
+const quoted = /"[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\p{L})'[^']*'(?!\p{L})|\([^)]*\)|\[[^\]]*\]|\{[^}]*\}/gu;
 
 /**
  * Returns a hash of 16 hex digits. It is not cryptographic: an attacker can make two errors with the same

@@ -87,7 +87,7 @@ export {
   missing,
   whyMissing,
 } from './features.ts';
-export { fingerprint, normalizeStack } from './fingerprint.ts';
+export { fingerprint, fixedWords, normalizeStack } from './fingerprint.ts';
 export {
   assertBounds,
   assertDurationMs,

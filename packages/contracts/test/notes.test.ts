@@ -6,6 +6,7 @@ import {
   editDiff,
   errorNote,
   fingerprint,
+  fixedWords,
   fromWire,
   normalizeStack,
   storyMax,
@@ -52,15 +53,55 @@ describe('a stack, normalised', () => {
   });
 });
 
+describe('the fixed words of a message', () => {
+  test.each([
+    ['Customer Anna has no order 17', 'customer has no order'],
+    ['no stock of "blue chair" (in `Berlin`), try {"later": 1}', 'no stock of try'],
+    ["can't find 'Anna' at https://x.example/y?z=1", "can't find at"],
+    ['connect ECONNREFUSED 10.0.0.3:5432', 'connect'],
+    ['duplicate key 0a4f-11ee: 018f2a9b-7c1d', 'duplicate key'],
+    ['Не найден заказ 17', 'не найден заказ'],
+    ['17', ''],
+  ])('of %j are %j', (message, words) => {
+    expect(fixedWords(message)).toBe(words);
+  });
+
+  test('are twelve at most, and the same when they are taken again', () => {
+    expect(fixedWords('a '.repeat(99)).split(' ')).toHaveLength(12);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (message) => {
+        const once = fixedWords(message);
+        expect(fixedWords(once)).toBe(once);
+      }),
+    );
+  });
+});
+
 describe('an error, noted', () => {
-  test('is grouped by where it is from, not by what it says', () => {
-    const notes = ['order 1', 'order 2'].map((message) => {
-      return errorNote(
-        Object.assign(new TypeError(message), { stack: `TypeError: ${message}\n    at f (/a/b.ts:1:1)` }),
-      );
-    });
-    expect(notes[0]?.fingerprint).toBe(notes[1]?.fingerprint);
+  const thrown = (message: string, more: object = {}, place = 'f (/a/b.ts:1:1)') =>
+    errorNote(
+      Object.assign(new TypeError(message), { stack: `TypeError: ${message}\n    at ${place}` }, more),
+    ).fingerprint;
+
+  test('is grouped by the place and the reason, and not by the values in the message', () => {
+    const first = thrown('order 1 of Anna is refused');
+    expect(thrown('order 27 of Berta is refused')).toBe(first);
+    expect(thrown('order 1 of Anna is unknown')).not.toBe(first);
+    expect(thrown('order 1 of Anna is refused', {}, 'g (/a/b.ts:1:1)')).not.toBe(first);
     expect(fingerprint('TypeError', 'at f (b.ts)')).not.toBe(fingerprint('RangeError', 'at f (b.ts)'));
+  });
+
+  test('is grouped by its own code, and by the status of a response', () => {
+    const failed = [{ code: '23505' }, { code: '40001' }, { status: 404 }, { status: 503 }, {}];
+    expect(new Set(failed.map((more) => thrown('the query failed', more))).size).toBe(5);
+    expect(thrown('the query failed', { statusCode: 503 })).toBe(thrown('the query failed', { status: 503 }));
+    expect(thrown('the query failed', { status: 'red' })).toBe(thrown('the query failed'));
+  });
+
+  test('is told from others by its message, if there is nothing else', () => {
+    const bare = (message: string) => errorNote({ name: 'Error', message }).fingerprint;
+    expect(bare('#1')).not.toBe(bare('#2'));
+    expect(bare('order 1')).toBe(bare('order 2'));
   });
 
   test('keeps type, message, code and causes, within bounds', () => {
