@@ -27,6 +27,7 @@ import type { Doorbell } from './doorbell.ts';
 import { envelopeColumns, envelopeOf, jsonOf, numberOf, textOf } from './envelope-columns.ts';
 import { groupLeases } from './lease-groups.ts';
 import { leasedOf, leaseText, leaseValues } from './lease-rows.ts';
+import type { ParkedCounts } from './parked-counts.ts';
 import { isUnanswered, toPostgresError } from './postgres-errors.ts';
 import { publicationOf, publishBehindText, publishedOf, publishMovedText, publishText } from './publish.ts';
 import { RecentCounts } from './recent-counts.ts';
@@ -40,6 +41,7 @@ export interface BrokerParts {
   readonly limits: SizeLimits;
   readonly keepParkedMs: number;
   readonly writeAudit: WriteAudit;
+  readonly parkedCounts: ParkedCounts;
   newId(): string;
 }
 
@@ -61,7 +63,7 @@ const waitingText = 'SELECT * FROM {schema}.waiting($1, $2, $3, $4, $5, $6, $7, 
 
 /** Stores events in PostgreSQL. Most methods call one SQL function, which is one transaction. */
 export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> {
-  const { database, doorbell, limits, keepParkedMs, writeAudit, newId } = parts;
+  const { database, doorbell, limits, keepParkedMs, writeAudit, parkedCounts, newId } = parts;
   const scanStarts = new ScanStart(database.clock);
   const recentCounts = new RecentCounts(database.clock);
 
@@ -129,7 +131,11 @@ export function postgresBroker(parts: BrokerParts): Broker<PostgresTransaction> 
       return leased;
     },
 
-    settle: (batch) => settle(database, batch, { keepParkedMs, wake }),
+    async settle(batch) {
+      const settled = await settle(database, batch, { keepParkedMs, wake });
+      parkedCounts.changed(batch.reduce((parked, { kind }) => parked + (kind === 'park' ? 1 : 0), 0));
+      return settled;
+    },
 
     async extend(leases, leaseMs) {
       const extended = new Set<Lease['token']>();

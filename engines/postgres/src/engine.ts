@@ -161,7 +161,16 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
   const watchVacuum = vacuumWatch(database, longTransactionMs, onWarning);
 
   const parkedCounts = new ParkedCounts(database);
-  const broker = postgresBroker({ database, doorbell, channel, limits, keepParkedMs, writeAudit, newId });
+  const broker = postgresBroker({
+    database,
+    doorbell,
+    channel,
+    limits,
+    keepParkedMs,
+    writeAudit,
+    parkedCounts,
+    newId,
+  });
 
   const journal = postgresJournal({ database, doorbell, channel, limits, random, writeAudit });
 
@@ -191,6 +200,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresEn
     async close() {
       journal.close();
       await doorbell.close();
+      await parkedCounts.close();
       await connections.close();
     },
   };

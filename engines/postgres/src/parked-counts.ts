@@ -19,7 +19,9 @@ const foldMax = 10_000;
 const roundsMax = 100;
 /** Vacuum the table after this many rows of changes were deleted. */
 const deadMax = 1000;
-/** A query first adds the latest changes to the stored counts, but at most once in this many ms. */
+/** Add the changes to the stored counts after this many, without waiting for a query or for a sweep. */
+const changesMax = 1000;
+/** After a query, the changes of other processes are added to the stored counts, but at most once in this many ms. */
 const foldEveryMs = 1000;
 
 /** Answers from stored counts, so the time of a query does not depend on the number of parked events. */
@@ -27,6 +29,8 @@ export class ParkedCounts {
   readonly #database: Database;
   #foldedAt = -Infinity;
   #dead = 0;
+  #changes = 0;
+  #folding: Promise<void> | undefined;
 
   constructor(database: Database) {
     this.#database = database;
@@ -54,6 +58,17 @@ export class ParkedCounts {
     return this.#rows(text, [...valuesFor(filter), limit]);
   }
 
+  /** Tells that events were parked. If they are many, their changes are added to the stored counts in the background. */
+  changed(count: number): void {
+    this.#changes += count;
+    if (this.#changes >= changesMax) this.#foldSoon();
+  }
+
+  /** Waits for the work in the background. */
+  async close(): Promise<void> {
+    await this.#folding;
+  }
+
   /** Adds the latest changes to the stored counts, so that queries read few rows. */
   async fold(): Promise<void> {
     for (let rounds = 0; rounds < roundsMax; rounds++) {
@@ -73,12 +88,25 @@ export class ParkedCounts {
   }
 
   async #rows(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const rows = await this.#database.rows(text, values);
     const now = this.#database.clock.now();
     if (now - this.#foldedAt >= foldEveryMs) {
       this.#foldedAt = now;
-      this.#dead += await this.#foldSome();
+      this.#foldSoon();
     }
-    return this.#database.rows(text, values);
+    return rows;
+  }
+
+  /** Adds the changes in the background. */
+  #foldSoon(): void {
+    if (this.#folding) return;
+    this.#changes = 0;
+    // After an error, the changes are still there for the next sweep, which reports its errors.
+    this.#folding = this.fold()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#folding = undefined;
+      });
   }
 }
 

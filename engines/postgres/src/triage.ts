@@ -78,6 +78,7 @@ export function postgresTriage(parts: TriageParts): Triage {
         ]);
         return database.rowsWithin(tx, parkText, [clampMs(keepParkedMs), ...parkValues(once)]);
       });
+      parkedCounts.changed(put.length);
       const changed = new Set(put.map(([id]) => id as string));
       return events.map(({ id }) => changed.delete(id));
     },
