@@ -42,6 +42,31 @@ describe.each(frameworks)('an effect in the transaction of its key on $name', ({
     expect(await (await it.post()).text()).toBe('done');
   });
 
+  test.each([
+    { status: 201 },
+    { status: 99, headers: {}, body: '' },
+    { status: 201, headers: {}, body: {} },
+    'done',
+  ])('is undone when it returns %j, which is no response', async (made) => {
+    let isFirst = true;
+    await using it = await setup(
+      { transactional: true },
+      ({ context }) =>
+        context.idempotent!.commit(() => {
+          const answer = isFirst ? (made as never) : reply(201, 'done');
+          isFirst = false;
+          return answer;
+        }),
+      serve,
+    );
+    const first = await it.post();
+    expect([first.status, await first.text()]).toEqual([
+      500,
+      expect.stringContaining('the response of commit: expected { status, headers, body }'),
+    ]);
+    expect(await (await it.post()).text()).toBe('done');
+  });
+
   test('may be asynchronous', async () => {
     await using it = await setup(
       { transactional: true },

@@ -4,7 +4,7 @@ import { type Clock, HoldfastError, Timer, withAmbient } from 'holdfast';
 import type { Exchange } from '../exchange.ts';
 import type { PlainResponse } from '../response.ts';
 import { decryptRecord, encryptRecord, type RecordEncryption } from './record-encryption.ts';
-import { encodeResponse } from './response-record.ts';
+import { assertResponse, encodeResponse } from './response-record.ts';
 
 /**
  * The lock of the idempotency key was lost, so another request may run with this key. The handler should roll
@@ -107,6 +107,7 @@ export class HeldKey<Tx> implements IdempotentRequest<Tx> {
     let response!: PlainResponse;
     this.isCommitBegun = true;
     await this.#complete(this.hold, effect, (made) => {
+      assertResponse(made);
       response = made;
       return this.#encrypted(encodeResponse(made, this.#settings.alsoReplayed));
     });

@@ -1,4 +1,5 @@
 import type { Payload } from '@holdfast/contracts';
+import { OptionsError } from 'holdfast';
 import type { PlainResponse, ResponseHeaders } from '../response.ts';
 
 /** Only these headers are recorded. Others, such as cookies, were meant for the first client. */
@@ -18,6 +19,19 @@ const forbidden =
 
 export function isReplayable(name: string): boolean {
   return !forbidden.test(name);
+}
+
+/** Throws if a handler made something else than a response, because a record of it could not be read again. */
+export function assertResponse(made: unknown): asserts made is PlainResponse {
+  const { status, headers, body } = (made ?? {}) as Partial<Record<keyof PlainResponse, unknown>>;
+  const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
+  const isBody = body === null || typeof body === 'string' || body instanceof Uint8Array;
+  if (isStatus && isBody && typeof headers === 'object' && headers !== null) return;
+  throw new OptionsError(
+    'the response of commit',
+    made,
+    '{ status, headers, body }: a status from 200 to 599, an object of headers, and a text, bytes or null',
+  );
 }
 
 interface RecordHead {
