@@ -463,6 +463,22 @@ test('an interrupted replay is named by those who miss its events, and a cancel 
   expect(await engine.triage.count({ isFree: true, topic: 'orders' })).toBe(3);
 });
 
+test('a replay of an event that another replay released names that replay', async () => {
+  const { file, engine, orders } = await parkedStore(2);
+  await orders.stop();
+  const [{ id }] = (await ask(['dlq', 'replay', '--all', '--detach', '--json', '--store', file])).json();
+  await engine.triage.operations.select(id, 10);
+  await engine.triage.operations.release(id, 1, (topic, events) => engine.broker.publish(topic, events));
+  const [released] = (await engine.triage.list({ status: 'replaying' }, { limit: 2 })).items;
+  const again = await ask(['dlq', 'replay', released!.id, '--store', file]);
+  expect([again.code, again.err]).toEqual([
+    1,
+    `holdfast: event ${released!.id} is replaying. Replay ${id}, which is at "selecting", released it. ` +
+      `Go on with "holdfast dlq replay --resume ${id} --store ${file}". ` +
+      `Stop it with "holdfast dlq replay --cancel ${id} --store ${file} --why …".\n`,
+  ]);
+});
+
 test('an act that changes nothing is not in the audit log', async () => {
   const { file } = await parkedStore(1);
   const act = ['--why', 'a test', '--store', file];

@@ -1,4 +1,4 @@
-import type { ParkedFilter, ReplayRequest } from '@holdfast/contracts';
+import type { ParkedEvent, ParkedFilter, ReplayRequest } from '@holdfast/contracts';
 import { fleetState, isMaintained, type OperationRunner, operations } from '@holdfast/events';
 import { actOf, byHand, harmlessActFlags } from '../acts.ts';
 import { type Command, type Given, UsageError } from '../command.ts';
@@ -46,7 +46,7 @@ export const dlqReplay: Command = {
       const request = requestOf(given);
       const filter = await chosenFilter(given, engine);
       const expected = await runner.dryRun(filter);
-      const known = await knownIds(engine, filter.ids ?? [], terminal);
+      const known = await knownIds(engine, filter.ids ?? [], given, terminal);
       if (filter.ids && known === 0) return 1;
       if (given.flags['dry-run'] || expected === 0) {
         const text = `${many(expected, 'parked event')} ${expected === 1 ? 'matches' : 'match'}.`;
@@ -69,15 +69,37 @@ export const dlqReplay: Command = {
 };
 
 /** Names the ids that no event has, and the events that are not parked. Returns how many ids an event has. */
-async function knownIds({ triage }: OpenStore, ids: readonly string[], { err }: Terminal): Promise<number> {
+async function knownIds(
+  engine: OpenStore,
+  ids: readonly string[],
+  given: Given,
+  terminal: Terminal,
+): Promise<number> {
   let known = 0;
   for (const id of ids) {
-    const event = await triage.get(id);
+    const event = await engine.triage.get(id);
     if (event) known += 1;
-    if (!event) err(`holdfast: no event ${id} is parked here${id === 'all' ? '; did you mean --all?' : '.'}`);
-    else if (event.status !== 'parked') err(`holdfast: event ${id} is ${event.status}.`);
+    if (!event)
+      terminal.err(`holdfast: no event ${id} is parked here${id === 'all' ? '; did you mean --all?' : '.'}`);
+    else if (event.status !== 'parked')
+      terminal.err(
+        `holdfast: event ${id} is ${event.status}.${await releasedBy(engine, event, given, terminal)}`,
+      );
   }
   return known;
+}
+
+/** Names the unfinished replay that released an event, and how to continue or stop it. */
+async function releasedBy(
+  { triage }: OpenStore,
+  { status, replayedBy }: ParkedEvent,
+  given: Given,
+  terminal: Terminal,
+): Promise<string> {
+  if (status !== 'replaying' || replayedBy === undefined) return '';
+  const replay = await triage.operations.get(replayedBy);
+  if (!replay || replay.stage === 'done' || replay.stage === 'stopped') return '';
+  return ` Replay ${replay.id}, which is at "${replay.stage}", released it. ${waysOn(replay.id, given, terminal)}`;
 }
 
 /**
