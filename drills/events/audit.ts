@@ -30,7 +30,7 @@ export async function audit(place: Place, log: string): Promise<Findings> {
   const kept = isBroker(place.engine) ? undefined : await effectsIn(place);
   const made = new Set((kept ?? record.effects).map(({ eventId }) => eventId));
   const again = record.effects.length - new Set(record.effects.map(({ eventId }) => eventId)).size;
-  const misplaced = disorder(firstOfEach(record.effects));
+  const misplaced = disorder(lastOfEach(record.effects.filter(({ isSuperseded }) => !isSuperseded)));
   const byServer = place.engine === 'sqs' ? misplaced.filter(({ isRestarted }) => isRestarted).length : 0;
   const repeated = kept ? kept.length - made.size : record.effects.filter(({ isLate }) => isLate).length;
   return {
@@ -59,6 +59,8 @@ interface RecordedEffect extends Effect {
   readonly key: string;
   /** Its event was done before the handler began. */
   readonly isLate: boolean;
+  /** Another process had begun the event again before this effect: the lease of this handler was over, and it did not look. */
+  readonly isSuperseded: boolean;
   /** The server was restarted before. */
   readonly isRestarted: boolean;
 }
@@ -75,17 +77,25 @@ function recordIn(log: string): RecordKept {
   const done = new Set<string>();
   /** Handlers that began before their event was done: `<event> <process>`. */
   const early = new Set<string>();
+  /** The process that began an event last. */
+  const handledBy = new Map<string, string>();
   let isRestarted = false;
   for (const line of readFileSync(log, 'utf8').split('\n').slice(0, -1)) {
     const [what, eventId = '', word = '', lane, number, key = '', pid = ''] = line.split(' ');
     if (what === 'published') published = Number(word);
     else if (what === 'done') done.add(eventId);
-    else if (what === 'begun' && done.has(eventId)) early.delete(`${eventId} ${word}`);
-    else if (what === 'begun') early.add(`${eventId} ${word}`);
-    else if (what === restartBegins) isRestarted = true;
+    else if (what === 'begun') {
+      handledBy.set(eventId, word);
+      if (done.has(eventId)) early.delete(`${eventId} ${word}`);
+      else early.add(`${eventId} ${word}`);
+    } else if (what === restartBegins) isRestarted = true;
     else if (what === 'effect') {
       const isLate = done.has(eventId) && !early.has(`${eventId} ${pid}`);
-      effects.push({ eventId, lane: `${word} ${lane}`, number: Number(number), key, isLate, isRestarted });
+      const isSuperseded = (handledBy.get(eventId) ?? pid) !== pid;
+      effects.push({
+        ...{ eventId, lane: `${word} ${lane}`, number: Number(number), key },
+        ...{ isLate, isSuperseded, isRestarted },
+      });
     }
   }
   return { published, effects };
@@ -104,8 +114,10 @@ function numbersBelow(end: number): number[] {
   return Array.from({ length: end }, (_, number) => number);
 }
 
-function firstOfEach<E extends Effect>(effects: readonly E[]): E[] {
-  return [...new Map(effects.toReversed().map((effect) => [effect.eventId, effect])).values()].reverse();
+/** An effect that is made again must still come before those of later events. */
+function lastOfEach<E extends Effect>(effects: readonly E[]): E[] {
+  const last = new Map(effects.map((effect, index) => [effect.eventId, index]));
+  return effects.filter(({ eventId }, index) => last.get(eventId) === index);
 }
 
 /** Effects that came after one of the same key which should have followed them. */
