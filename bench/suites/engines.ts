@@ -29,7 +29,7 @@ export const suite: Suite = {
     'floor: the same client without us, acknowledging in batches: the stream of @platformatic/kafka with a commit for 1,000; amqplib with an',
     'ack for 100; ReceiveMessage and DeleteMessageBatch, eight at a time; consume and ackAck of NATS, 100 at once; XREADGROUP, XACK and XDEL of 500.',
     'ours: a consumer of @holdfast/events without a ledger. With a ledger: each event is looked up and marked in a SQLite file; on Redis, in Redis.',
-    '1 % retried: until each event had its first attempt; the floor is the same consumer when none fails.',
+    '1 % retried: until each event had its first attempt; the floor is the same consumer when none fails; kafkajs sends 1 % to a retry topic.',
     'Servers on loopback, one node each. ElasticMQ keeps messages in memory. Peers acknowledge each event (kafkajs commits for 1,000).',
   ],
 };

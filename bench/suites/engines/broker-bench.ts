@@ -22,29 +22,29 @@ export interface BrokerBench {
   open(url: string, store?: Engine): Engine;
   /** A consumer of the same client without us. */
   bare(url: string, topic: string): Promise<Drain>;
-  readonly peers: Readonly<Record<string, (url: string, topic: string) => Promise<Drain>>>;
+  readonly peers: Peers;
+  /** Peers of which one in a hundred events fails at first. */
+  readonly retryingPeers?: Peers;
 }
+
+type Peers = Readonly<Record<string, (url: string, topic: string) => Promise<Drain>>>;
 
 const warmUpRounds = 3;
 const rate = { unit: 'events/s', better: 'higher', by: 'processor' } as const;
 
 export function casesOf(name: string, bench: BrokerBench): readonly EventCase[] {
-  const { events: count, open, bare, peers } = bench;
+  const { events: count, open, bare, peers, retryingPeers = {} } = bench;
   return [
     {
       ...rate,
       case: `${name} process`,
       bars: [{ toFloorMin: 0.5 }],
       contestants: () =>
-        onServer(bench, async (url, serverNs) => {
-          const field: Record<string, Contestant> = {
-            floor: emptying(await bare(url, 'bare'), count, serverNs),
-            ours: await ours(() => open(url), 'ours', { count, serverNs }),
-          };
-          for (const [peer, open] of Object.entries(peers))
-            field[peer] = emptying(await open(url, 'peer'), count, serverNs);
-          return field;
-        }),
+        onServer(bench, async (url, serverNs) => ({
+          floor: emptying(await bare(url, 'bare'), count, serverNs),
+          ours: await ours(() => open(url), 'ours', { count, serverNs }),
+          ...(await drainsOf(peers, url, count, serverNs)),
+        })),
     },
     {
       ...rate,
@@ -62,9 +62,22 @@ export function casesOf(name: string, bench: BrokerBench): readonly EventCase[] 
         onServer(bench, async (url, serverNs) => ({
           floor: await ours(() => open(url), 'calm', { count, serverNs }),
           ours: await ours(() => open(url), 'failing', { count, serverNs, failsOneIn: 100 }),
+          ...(await drainsOf(retryingPeers, url, count, serverNs)),
         })),
     },
   ];
+}
+
+async function drainsOf(
+  peers: Peers,
+  url: string,
+  count: number,
+  serverNs: () => number,
+): Promise<Record<string, Contestant>> {
+  const drains: Record<string, Contestant> = {};
+  for (const [peer, open] of Object.entries(peers))
+    drains[peer] = emptying(await open(url, 'peer'), count, serverNs);
+  return drains;
 }
 
 /** With a SQLite file beside the broker, which marks each event. */

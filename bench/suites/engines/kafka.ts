@@ -14,6 +14,7 @@ export const kafkaBench: BrokerBench = {
   open: (url, store) => openKafka({ ...optionsFor(url), ...(store && { store }) }),
   bare,
   peers: { kafkajs },
+  retryingPeers: { kafkajs: (url, topic) => kafkajs(url, topic, 100) },
 };
 
 function optionsFor(url: string): KafkaOptions {
@@ -21,9 +22,13 @@ function optionsFor(url: string): KafkaOptions {
 }
 
 /** Fills a topic as we write it. */
-async function filled(url: string, topic: string): Promise<Pick<Drain, 'fill' | 'close'>> {
+async function filled(
+  url: string,
+  topic: string,
+  more: string[] = [],
+): Promise<Pick<Drain, 'fill' | 'close'>> {
   const { broker, close } = openKafka(optionsFor(url));
-  await broker.declare(topic);
+  for (const each of [topic, ...more]) await broker.declare(each);
   return { fill: (count) => publishAll(broker, topic, count), close };
 }
 
@@ -63,10 +68,14 @@ async function bare(url: string, topic: string): Promise<Drain> {
   };
 }
 
-async function kafkajs(url: string, topic: string): Promise<Drain> {
-  const { fill, close } = await filled(url, topic);
+/** One event in `failsOneIn` is published to a retry topic, as one does without a library for retries. */
+async function kafkajs(url: string, topic: string, failsOneIn = Infinity): Promise<Drain> {
+  const retries = `${topic}.again`;
+  const { fill, close } = await filled(url, topic, [retries]);
   const client = new Kafka({ clientId: 'bench', brokers: [new URL(url).host], logLevel: logLevel.NOTHING });
   let consumer: ReturnType<typeof client.consumer>;
+  const producer = client.producer();
+  await producer.connect();
   return {
     fill,
     async drain(count, handle) {
@@ -77,15 +86,23 @@ async function kafkajs(url: string, topic: string): Promise<Drain> {
       await consumer.run({
         partitionsConsumedConcurrently: partitions,
         autoCommitThreshold: commitEvery,
-        eachMessage: async () => {
+        eachMessage: async ({ message: { key, value, headers } }) => {
           await handle();
           done += 1;
+          if (done % failsOneIn === 0)
+            await producer.send({
+              topic: retries,
+              messages: [{ key, value, ...(headers && { headers }) }],
+            });
         },
       });
       await until(() => done >= count);
     },
     // Commits what it has done.
     rest: () => consumer.disconnect(),
-    close,
+    async close() {
+      await producer.disconnect();
+      await close();
+    },
   };
 }
