@@ -20,13 +20,17 @@ export async function restartUnderLoad(
   await pause(calmMs);
   const record = await openRecord(place.record);
   for (let count = 0; count < times; count++) {
-    must(await flows(log), 'events flow while the server is there');
+    must(await flows(log), `events flow before restart ${count + 1} of ${times}, ${refusedIn(refusals)}`);
     await record(restartBegins);
     await server.restart(count % 2 === 0 ? 'kill' : 'stop');
     await record(restartEnds);
   }
-  must(await flows(log), 'events flow again when the server is back');
+  must(await flows(log), `events flow after the last of ${times} restarts, ${refusedIn(refusals)}`);
   return refusals;
+}
+
+function refusedIn(refusals: readonly string[]): string {
+  return `${refusals.length} calls were refused, the last one with ${refusals.at(-1)}`;
 }
 
 function must(holds: boolean, what: string): void {
