@@ -1,7 +1,7 @@
 import { readRuns, writeRuns } from './offset-runs.ts';
 
-/** A record from Kafka, with the time at which it can be delivered. */
-export interface FetchedRecord {
+/** A record from Kafka. */
+export interface RawRecord {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
@@ -10,6 +10,10 @@ export interface FetchedRecord {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: readonly (readonly [Buffer | null, Buffer | null])[];
+}
+
+/** When a record can be delivered. */
+export interface DeliveryTime {
   /** The record is delivered at this time or later, epoch ms. 0: at once. */
   readonly dueAt: number;
   /**
@@ -19,7 +23,13 @@ export interface FetchedRecord {
   readonly isSentAgain?: boolean;
 }
 
-export type RawRecord = Omit<FetchedRecord, 'dueAt' | 'isSentAgain'>;
+export interface FetchedRecord extends RawRecord, DeliveryTime {}
+
+/** This function names every field. It runs for each record, and an object spread would be slower. */
+export function withTime(record: RawRecord, { dueAt, isSentAgain = false }: DeliveryTime): FetchedRecord {
+  const { topic, partition, offset, at, key, value, headers } = record;
+  return { topic, partition, offset, at, key, value, headers, dueAt, isSentAgain };
+}
 
 /** One delivery of one record. The window is the one of the record's partition. */
 export interface KafkaHandle {
@@ -47,6 +57,8 @@ export class PartitionWindow {
   isLost = false;
   /** The next offset to fetch. */
   position: number;
+  /** The offset after the last committed record of the partition, when the server last answered a fetch. */
+  end = Infinity;
   /** Every offset below this one is finished. */
   #low: number;
   /** The finished offsets above `#low`. */
@@ -72,6 +84,11 @@ export class PartitionWindow {
 
   get isFull(): boolean {
     return this.#waiting.length >= waitingMax || this.#done.size >= scatteredMax + this.inFlight.size;
+  }
+
+  /** False: all records that the server had at the last fetch were fetched. */
+  get hasMore(): boolean {
+    return this.position < this.end;
   }
 
   /** When the next record can be delivered, epoch ms. */

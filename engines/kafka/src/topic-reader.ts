@@ -5,7 +5,14 @@ import { ConsumerGroup } from './consumer-group.ts';
 import { type Fetched, fetchRecords, listOffsets } from './fetch.ts';
 import { type Assigned, isPassing, type KafkaClient, type Line, type TopicLayout } from './kafka-client.ts';
 import { committedOffsetsSoon } from './offsets.ts';
-import { type FetchedRecord, type KafkaHandle, PartitionWindow, type RawRecord } from './partition-window.ts';
+import {
+  type DeliveryTime,
+  type FetchedRecord,
+  type KafkaHandle,
+  PartitionWindow,
+  type RawRecord,
+  withTime,
+} from './partition-window.ts';
 import { Pause } from './pause.ts';
 import { toArrival } from './wire-record.ts';
 
@@ -20,7 +27,7 @@ export interface ReaderSettings {
   /**
    * Returns the time from which on a record can be delivered; `undefined` if it is a retry of another group.
    */
-  timeOf(record: RawRecord): Pick<FetchedRecord, 'dueAt' | 'isSentAgain'> | undefined;
+  timeOf(record: RawRecord): DeliveryTime | undefined;
   /** Sends a copy of a record to the end of its topic. Resolves when the copy is stored. */
   sendAgain(record: FetchedRecord): Promise<void>;
   onError(error: unknown): void;
@@ -28,7 +35,12 @@ export interface ReaderSettings {
 
 const pollMs = 500;
 const pauseMs = 50;
-const partitionBytesMax = 1024 * 1024;
+/**
+ * A fetch requests this many bytes, divided among the partitions of this process. At the end of its limit, the server
+ * sends a part of a batch, which is useless, and a batch has up to 1 MB. So small limits waste much of the traffic.
+ */
+const fetchBytes = 8 * 1024 * 1024;
+const partitionBytesMin = 1024 * 1024;
 /**
  * If no consumer wants records (credit 0) for this many ms, this process leaves the group. After that, other
  * processes get its partitions.
@@ -58,6 +70,8 @@ export class TopicReader implements Intake {
    */
   #pollCredit = 0;
   #polling: Promise<void> | undefined;
+  /** The current fetch of `#poll`. If it is long, it waits on the server for new records. */
+  #polled: { readonly isLong: boolean; readonly fetched: Promise<void> } | undefined;
   #isClosed = false;
 
   constructor(settings: ReaderSettings) {
@@ -91,8 +105,13 @@ export class TopicReader implements Intake {
   async look(): Promise<void> {
     if (this.#isClosed || this.#room === 0) return;
     await this.#start();
-    const windows = [...this.windows.values()].filter(({ isFull }) => !isFull);
-    if (windows.length > 0) await this.#fetch(this.#lookLine, windows, 0);
+    // Wait for the current poll, if the server answers it at once. Another fetch would bring the same records.
+    if (this.#polled && !this.#polled.isLong) await this.#polled.fetched;
+    const windows = [...this.windows.values()];
+    const now = this.#settings.clock.epochMs();
+    const hungry = windows.filter(({ isFull }) => !isFull);
+    const hasNone = windows.every(({ nextDueAt = Infinity }) => nextDueAt > now);
+    if (hasNone && hungry.length > 0) await this.#fetch(this.#lookLine, hungry, 0);
     this.#give();
   }
 
@@ -165,13 +184,17 @@ export class TopicReader implements Intake {
       const windows = [...this.windows.values()];
       const idle = windows.filter(({ nextDueAt = Infinity }) => nextDueAt > now);
       const hungry = this.#credit > 0 ? idle.filter(({ isFull }) => !isFull) : [];
-      // If a partition has a record that is due, the fetch returns at once. Otherwise it waits on the server
-      // for new records.
+      // If a partition has a record that is due, the fetch returns at once.
       const isQuiet = idle.length === windows.length;
       if (hungry.length > 0) {
         this.#pollCredit = this.#credit;
         try {
-          await this.#fetch(this.#pollLine, hungry, isQuiet ? pollMs : 0);
+          const isLong = isQuiet && !hungry.some(({ hasMore }) => hasMore);
+          const fetched = this.#fetch(this.#pollLine, hungry, isLong ? pollMs : 0);
+          this.#polled = { isLong, fetched };
+          await fetched.finally(() => {
+            this.#polled = undefined;
+          });
           this.#give();
           this.#pollCredit = 0;
         } catch (error) {
@@ -188,6 +211,10 @@ export class TopicReader implements Intake {
 
   async #fetch(line: Line, windows: readonly PartitionWindow[], waitMs: number): Promise<void> {
     try {
+      const partitionBytesMax = Math.max(
+        partitionBytesMin,
+        Math.floor(fetchBytes / Math.max(windows.length, this.windows.size)),
+      );
       const fetched = await fetchRecords(line, this.#layouts, windows, { waitMs, partitionBytesMax });
       for (const answer of fetched) {
         const window = this.windows.get(`${answer.topic}/${answer.partition}`);
@@ -200,7 +227,10 @@ export class TopicReader implements Intake {
     }
   }
 
-  async #accept(window: PartitionWindow, { records, nextPosition, isOutOfRange }: Fetched): Promise<void> {
+  async #accept(
+    window: PartitionWindow,
+    { records, nextPosition, end, isOutOfRange }: Fetched,
+  ): Promise<void> {
     if (isOutOfRange) {
       const [earliest] = await this.#earliest([window]);
       if (window.position !== earliest) {
@@ -217,9 +247,10 @@ export class TopicReader implements Intake {
     for (const record of records) {
       if (record.offset < window.position) continue;
       const time = this.#settings.timeOf(record);
-      if (time) ours.push({ ...record, ...time });
+      if (time) ours.push(withTime(record, time));
     }
     window.accept(ours, nextPosition);
+    window.end = end;
   }
 
   /**
@@ -240,7 +271,7 @@ export class TopicReader implements Intake {
         const taken = window.take(Math.min(share, room - arrivals.length), now);
         for (const handle of taken)
           if (handle.record.isSentAgain) void this.#sendAgain(handle);
-          else arrivals.push({ ...toArrival(handle.record), handle, askedAt });
+          else arrivals.push(toArrival(handle, askedAt));
         return taken.length === share;
       });
     }

@@ -6,9 +6,11 @@ import { sleep, systemClock } from 'holdfast';
 import { afterAll, describe, expect, test } from 'vitest';
 import { service, titled } from '../../../scripts/services/service.ts';
 import { kafkaCarrier } from '../src/kafka-carrier.ts';
-import { KafkaClient } from '../src/kafka-client.ts';
+import { KafkaClient, type Line } from '../src/kafka-client.ts';
 import { readOptions } from '../src/kafka-options.ts';
 import { ensureTopics } from '../src/kafka-topics.ts';
+import type { KafkaHandle } from '../src/partition-window.ts';
+import { TopicReader } from '../src/topic-reader.ts';
 import { quick } from './kafka-harness.ts';
 import {
   ackOf,
@@ -70,6 +72,60 @@ describe.skipIf(kafka.missing)(titled('Kafka', kafka), { concurrent: true, timeo
       ]);
       await next.broker.settle(both.map(ackOf));
       expect(await next.broker.counts(topic)).toMatchObject({ ready: 0, delayed: 0, leased: 0 });
+    });
+  });
+
+  describe('fetches', () => {
+    test('bring each record once', async () => {
+      const [topic, group] = [newName('orders'), newName('g')];
+      const count = 6000;
+      const { broker } = openEngine(url, { partitions: 3 });
+      await broker.declare(topic);
+      const payload = 'x'.repeat(1000);
+      for (let at = 0; at < count; at += 1000)
+        await broker.publish(
+          topic,
+          Array.from({ length: 1000 }, () => ({ payload })),
+        );
+
+      let fetched = 0;
+      class CountingClient extends KafkaClient {
+        override newLine(): Line {
+          const { request, close } = super.newLine();
+          return {
+            close,
+            async request<Response>(...[node, api, args]: Parameters<Line['request']>) {
+              const answer = await request<Response>(node, api, args);
+              if (api === 'Fetch') fetched += recordsIn(answer as FetchAnswer);
+              return answer;
+            },
+          };
+        }
+      }
+      const client = new CountingClient(readOptions({ ...quick, url, group }).connection);
+      const arrived: KafkaHandle[] = [];
+      const reader = new TopicReader({
+        ...{ client, clock: systemClock, group, sessionTimeoutMs: 6000, rebalanceTimeoutMs: 5000 },
+        listener: {
+          arrived: (arrivals) => arrived.push(...arrivals.map(({ handle }) => handle)),
+          lost: () => expect.unreachable(),
+        },
+        topics: async () => [topic],
+        timeOf: () => ({ dueAt: 0 }),
+        sendAgain: () => expect.unreachable(),
+        onError: () => expect.unreachable(),
+      });
+      const offsets = new Set<string>();
+      while (offsets.size < count) {
+        reader.credit(500);
+        if (arrived.length === 0) await reader.look();
+        const handles = arrived.splice(0);
+        for (const { record } of handles) offsets.add(`${record.partition}/${record.offset}`);
+        await reader.done(handles);
+      }
+      await reader.close();
+      await client.close();
+      expect(fetched).toBe(count);
     });
   });
 
@@ -324,3 +380,16 @@ describe.skipIf(kafka.missing)(titled('Kafka', kafka), { concurrent: true, timeo
     await zombie.close();
   });
 });
+
+interface FetchAnswer {
+  readonly responses: readonly {
+    readonly partitions: readonly {
+      readonly records: readonly { readonly records: readonly object[] }[] | null;
+    }[];
+  }[];
+}
+
+function recordsIn({ responses }: FetchAnswer): number {
+  const batches = responses.flatMap(({ partitions }) => partitions.flatMap(({ records }) => records ?? []));
+  return batches.reduce((sum, { records }) => sum + records.length, 0);
+}
