@@ -7,13 +7,19 @@ import type { KafkaSettings } from './kafka-options.ts';
 import { assertKafkaName, ensureTopics, retentionOf, type WantedTopic } from './kafka-topics.ts';
 import { committedOffsetsSoon } from './offsets.ts';
 import { Outbox } from './outbox.ts';
-import { type FetchedRecord, type KafkaHandle, PartitionWindow, type RawRecord } from './partition-window.ts';
+import {
+  type DeliveryTime,
+  type FetchedRecord,
+  type KafkaHandle,
+  PartitionWindow,
+  type RawRecord,
+} from './partition-window.ts';
 import { Pause } from './pause.ts';
 import { sweepTiers } from './sweep-tiers.ts';
 import { isTierTopic, type Tier, tierFor, tierTopic } from './tiers.ts';
 import { readHistory } from './topic-history.ts';
 import { TopicReader } from './topic-reader.ts';
-import { groupHeader, headerBytes, readHeaders, toArrival, toRecord } from './wire-record.ts';
+import { groupHeader, headerBytes, readHeaders, readRecord, toRecord } from './wire-record.ts';
 
 const dueHeader = 'due-ts';
 const firstSeenHeader = 'first-seen-ts';
@@ -183,7 +189,7 @@ class KafkaCarrier implements Carrier<KafkaHandle> {
       await this.#layout(topic),
       range,
     );
-    return { items: items.map(toArrival), cursor };
+    return { items: items.map(readRecord), cursor };
   }
 
   /**
@@ -332,11 +338,7 @@ function groupOf(group: string, topic: string, queue: QueueName): string {
   return queue === 'hot' ? `${group}.${topic}` : `${group}.${topic}.retry`;
 }
 
-function timeOf(
-  record: RawRecord,
-  group: string,
-  last: Tier,
-): Pick<FetchedRecord, 'dueAt' | 'isSentAgain'> | undefined {
+function timeOf(record: RawRecord, group: string, last: Tier): DeliveryTime | undefined {
   const headers = readHeaders(record);
   if ((headers[groupHeader] ?? group) !== group) return undefined;
   const dueAt = Number(headers[dueHeader] ?? 0) || 0;

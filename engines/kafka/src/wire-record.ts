@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { Headers } from '@holdfast/contracts';
 import type { Arrival, Message } from '@holdfast/contracts/carrier';
 import { readForeignHeaders } from './foreign-headers.ts';
@@ -28,13 +29,22 @@ export function headerBytes(headers: Headers): Map<Buffer, Buffer> {
   return new Map(Object.entries(headers).map(([name, value]) => [Buffer.from(name), Buffer.from(value)]));
 }
 
-export function toArrival(record: RawRecord): Omit<Arrival<KafkaHandle>, 'handle' | 'askedAt'> {
-  const { [groupHeader]: _, ...headers } = readHeaders(record);
+type ReadArrival = Omit<Arrival<KafkaHandle>, 'handle' | 'askedAt'>;
+
+/** This function names every field. It runs for each record, and an object spread would be slower. */
+export function toArrival(handle: KafkaHandle, askedAt: number): Arrival<KafkaHandle> {
+  const { messageId, headers, payload, key, at } = readRecord(handle.record);
+  return { messageId, headers, payload, key, at, handle, askedAt };
+}
+
+export function readRecord(record: RawRecord): ReadArrival {
+  const headers = readHeaders(record);
+  if (groupHeader in headers) delete headers[groupHeader];
   return {
     messageId: `${record.topic}/${record.partition}/${record.offset}`,
     headers,
     payload: record.value ?? '',
-    key: record.key === null ? undefined : record.key.toString(),
+    key: record.key?.toString(),
     at: record.at,
   };
 }
@@ -54,14 +64,12 @@ export function readHeaders({ headers }: Pick<FetchedRecord, 'headers'>): { [nam
   return isForeign ? readForeignHeaders(texts, headers) : texts;
 }
 
-const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+/** `toString` writes this character for bytes that are not UTF-8. */
+const replacement = '\uFFFD';
 
 function textOf(value: Buffer): string {
-  try {
-    return utf8.decode(value);
-  } catch {
-    return value.toString('base64');
-  }
+  const text = value.toString();
+  return text.includes(replacement) && !isUtf8(value) ? value.toString('base64') : text;
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {
