@@ -46,12 +46,23 @@ export function errorNote(error: unknown, redact: (text: string) => string = (te
   };
 }
 
-/**
- * Normalised stacks, by their frames. In an outage the same stack is thrown thousands of times, and to normalise it is
- * slow.
- */
-const seenStacks = new Map<string, string>();
-const seenMax = 64;
+interface RecentError {
+  readonly kind: string;
+  readonly message: string;
+  readonly fingerprint: string;
+}
+
+/** Recent errors by their stacks. In an outage, the same error is thrown thousands of times. */
+const recentErrors = new Map<string, RecentError>();
+/** Normalised stacks by their frames, for errors of one place whose messages differ. */
+const recentStacks = new Map<string, string>();
+const recentMax = 64;
+
+function remember<T>(recent: Map<string, T>, key: string, value: T): T {
+  if (recent.size >= recentMax) recent.clear();
+  if (key.length <= stackMax) recent.set(key, value);
+  return value;
+}
 
 /** Appends the code of the cause, such as `ECONNRESET`. `fetch failed` alone does not say what went wrong. */
 function withCause(message: string, causeCode: string | undefined): string {
@@ -66,11 +77,15 @@ function fingerprintOf(
   stack: string,
 ): string {
   const { type, code, message } = outermost;
+  let kind = type;
+  for (const part of [code, causeCode, statusOf(error)]) if (part !== undefined) kind += ` ${part}`;
+  const recent = recentErrors.get(stack);
+  if (recent?.kind === kind && recent.message === message) return recent.fingerprint;
   const words = fixedWords(message);
   const frames = framesOf(stack);
-  const kind = [type, code, causeCode, statusOf(error)].filter((part) => part !== undefined).join(' ');
   // A message of values only, from no known place, is all that tells this error from others.
-  return fingerprint(kind, frames === '' && words === '' ? message : `${frames}\n${words}`);
+  const made = fingerprint(kind, frames === '' && words === '' ? message : `${frames}\n${words}`);
+  return remember(recentErrors, stack, { kind, message, fingerprint: made }).fingerprint;
 }
 
 function framesOf(stack: string): string {
@@ -78,12 +93,7 @@ function framesOf(stack: string): string {
   if (from < 0) return normalizeStack(stack);
   // The message is before the frames. Without it, errors with different messages share the result.
   const frames = stack.slice(from + 1, from + 1 + stackMax);
-  const seen = seenStacks.get(frames);
-  if (seen !== undefined) return seen;
-  const made = normalizeStack(frames);
-  if (seenStacks.size >= seenMax) seenStacks.clear();
-  seenStacks.set(frames, made);
-  return made;
+  return recentStacks.get(frames) ?? remember(recentStacks, frames, normalizeStack(frames));
 }
 
 /** HTTP clients put the status of a response on their errors. */
