@@ -6,7 +6,7 @@ import {
   type NatsConnection,
   type NodeConnectionOptions,
 } from '@nats-io/transport-node';
-import { type Clock, later, sleep, Timer } from 'holdfast';
+import { type Clock, later, Timer } from 'holdfast';
 import { NatsError } from './nats-errors.ts';
 
 export interface Request {
@@ -75,19 +75,21 @@ export class Session {
     const connection = await this.connection();
     const number = ++this.#last;
     const answers: (Msg | undefined)[] = requests.map(() => undefined);
-    const ended = new AbortController();
-    const answered = new Promise<void>((resolve) => {
-      this.#waits.set(number, { answers, left: requests.length, resolve });
-    });
-    for (const [index, { subject, payload, headers }] of requests.entries())
-      connection.publish(subject, payload, {
-        reply: `${this.#inbox}.${number}.${index}`,
-        ...(headers && { headers }),
-      });
-    const late = sleep(this.#clock, timeoutMs, ended.signal).catch(() => {});
-    await Promise.race([answered, late]);
-    ended.abort();
-    this.#waits.delete(number);
+    const { promise: answered, resolve } = Promise.withResolvers<void>();
+    const late = new Timer(this.#clock, () => resolve());
+    this.#waits.set(number, { answers, left: requests.length, resolve });
+    try {
+      for (const [index, { subject, payload, headers }] of requests.entries())
+        connection.publish(subject, payload, {
+          reply: `${this.#inbox}.${number}.${index}`,
+          ...(headers && { headers }),
+        });
+      late.setIn(timeoutMs);
+      await answered;
+    } finally {
+      late.clear();
+      this.#waits.delete(number);
+    }
     return answers;
   }
 

@@ -1,5 +1,5 @@
 import { type Channel, type ChannelModel, connect, type Options } from 'amqplib';
-import { type Clock, type Random, sleep } from 'holdfast';
+import { type Clock, type Random, sleep, Timer } from 'holdfast';
 import { RabbitmqError } from './rabbitmq-errors.ts';
 
 export interface SessionSettings {
@@ -75,20 +75,15 @@ export class Session {
   }
 
   /** Rejects if `asked` is not settled within the timeout. `what` is the verb of the error message. */
-  async within<T>(what: string, asked: Promise<T>): Promise<T> {
+  within<T>(what: string, asked: Promise<T>): Promise<T> {
     const { clock, timeoutMs } = this.#settings;
-    const answered = new AbortController();
-    const late = sleep(clock, timeoutMs, answered.signal).then(
-      () => {
-        throw new RabbitmqError('UNANSWERED', `RabbitMQ did not ${what} within ${timeoutMs} ms`);
-      },
-      () => asked,
-    );
-    try {
-      return await Promise.race([asked, late]);
-    } finally {
-      answered.abort();
-    }
+    return new Promise((resolve, reject) => {
+      const timer = new Timer(clock, () =>
+        reject(new RabbitmqError('UNANSWERED', `RabbitMQ did not ${what} within ${timeoutMs} ms`)),
+      );
+      timer.setIn(timeoutMs);
+      asked.finally(() => timer.clear()).then(resolve, reject);
+    });
   }
 
   /** Waits while the server accepts no messages. Rejects after the timeout. */
