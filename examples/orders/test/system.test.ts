@@ -4,6 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { ownService, titled } from '../../../scripts/services/service.ts';
+import { brokers } from '../src/system/open-store.ts';
 
 const script = path.join(import.meta.dirname, '..', 'src', 'system.ts');
 
@@ -12,7 +14,11 @@ async function start(store: string, ...args: string[]) {
   const child = spawn(
     process.execPath,
     ['--conditions=holdfast-source', script, '--store', store, '--port', '0', ...args],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      // The client of SQS wants some keys, and a server on loopback takes any.
+      env: { ...process.env, AWS_ACCESS_KEY_ID: 'none', AWS_SECRET_ACCESS_KEY: 'none' },
+    },
   );
   onTestFinished(() => void child.kill('SIGKILL'));
   const output = { text: '' };
@@ -79,6 +85,24 @@ test('sells some orders and ends, if that is asked for', async () => {
   expect(code).toBe(0);
   expect(output.text).toContain('All is done or parked.');
 }, 60_000);
+
+test.for(brokers)(
+  'sells on %s, with the URL of its server',
+  { timeout: 240_000 },
+  async (engine, { skip }) => {
+    const server = await ownService(engine === 'sqs' ? 'elasticmq' : engine);
+    if (server.missing !== undefined) return skip(titled(engine, server));
+    try {
+      const args = ['--engine', engine, '--brokers', server.url, '--once', '--orders', '20'];
+      const { child, output } = await start(await tempStore(), ...args);
+      const [code] = (await once(child, 'exit')) as [number | null];
+      expect(code).toBe(0);
+      expect(output.text).toContain('20 sold, 20 charged');
+    } finally {
+      await server.stop();
+    }
+  },
+);
 
 test.each([
   [['--engine', 'rabbit'], '--engine wants one of kafka, rabbitmq, sqs, nats, redis, got "rabbit".'],

@@ -49,7 +49,8 @@ async function openBroker(broker: BrokerName, addresses: string, store: Engine):
   switch (broker) {
     case 'kafka': {
       const { openKafka } = await import('@holdfast/kafka');
-      return openKafka({ brokers: addresses.split(','), store });
+      const where = addresses.includes('://') ? { url: addresses } : { brokers: addresses.split(',') };
+      return openKafka({ ...where, store });
     }
     case 'nats': {
       const { openNats } = await import('@holdfast/nats');
