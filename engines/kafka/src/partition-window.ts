@@ -31,6 +31,17 @@ export function withTime(record: RawRecord, { dueAt, isSentAgain = false }: Deli
   return { topic, partition, offset, at, key, value, headers, dueAt, isSentAgain };
 }
 
+/** Copies the bytes of a record that waits. Otherwise they would keep the whole response of the server in memory. */
+export function detached({ key, value, headers, ...place }: RawRecord): RawRecord {
+  const copy = (bytes: Buffer | null) => bytes && Buffer.from(bytes);
+  return {
+    ...place,
+    key: copy(key),
+    value: copy(value),
+    headers: headers.map(([name, text]) => [copy(name), copy(text)] as const),
+  };
+}
+
 /** One delivery of one record. The window is the one of the record's partition. */
 export interface KafkaHandle {
   readonly window: PartitionWindow;
@@ -57,7 +68,7 @@ export class PartitionWindow {
   isLost = false;
   /** The next offset to fetch. */
   position: number;
-  /** The offset after the last committed record of the partition, when the server last answered a fetch. */
+  /** The offset after the last committed record of the partition, as the latest answer of the server said. */
   end = Infinity;
   /** Every offset below this one is finished. */
   #low: number;

@@ -7,6 +7,7 @@ import { type Assigned, isPassing, type KafkaClient, type Line, type TopicLayout
 import { committedOffsetsSoon } from './offsets.ts';
 import {
   type DeliveryTime,
+  detached,
   type FetchedRecord,
   type KafkaHandle,
   PartitionWindow,
@@ -36,11 +37,13 @@ export interface ReaderSettings {
 const pollMs = 500;
 const pauseMs = 50;
 /**
- * A fetch requests this many bytes, divided among the partitions of this process. At the end of its limit, the server
- * sends a part of a batch, which is useless, and a batch has up to 1 MB. So small limits waste much of the traffic.
+ * A fetch requests this many bytes, divided among the partitions of this reader. For a partition, these are at least
+ * `partitionBytesMin` and at most `partitionBytesMax`. At the end of the limit, the server sends a part of a batch, which
+ * is useless, and a batch has up to 1 MB. So small limits waste much of the traffic.
  */
 const fetchBytes = 8 * 1024 * 1024;
 const partitionBytesMin = 1024 * 1024;
+const partitionBytesMax = 3 * 1024 * 1024;
 /**
  * If no consumer wants records (credit 0) for this many ms, this process leaves the group. After that, other
  * processes get its partitions.
@@ -106,7 +109,8 @@ export class TopicReader implements Intake {
     if (this.#isClosed || this.#room === 0) return;
     await this.#start();
     // Wait for the current poll, if the server answers it at once. Another fetch would bring the same records.
-    if (this.#polled && !this.#polled.isLong) await this.#polled.fetched;
+    // Its errors are the concern of the poll.
+    if (this.#polled && !this.#polled.isLong) await this.#polled.fetched.catch(() => {});
     const windows = [...this.windows.values()];
     const now = this.#settings.clock.epochMs();
     const hungry = windows.filter(({ isFull }) => !isFull);
@@ -211,11 +215,11 @@ export class TopicReader implements Intake {
 
   async #fetch(line: Line, windows: readonly PartitionWindow[], waitMs: number): Promise<void> {
     try {
-      const partitionBytesMax = Math.max(
-        partitionBytesMin,
-        Math.floor(fetchBytes / Math.max(windows.length, this.windows.size)),
-      );
-      const fetched = await fetchRecords(line, this.#layouts, windows, { waitMs, partitionBytesMax });
+      const share = Math.floor(fetchBytes / Math.max(windows.length, this.windows.size));
+      const fetched = await fetchRecords(line, this.#layouts, windows, {
+        waitMs,
+        partitionBytesMax: Math.min(partitionBytesMax, Math.max(partitionBytesMin, share)),
+      });
       for (const answer of fetched) {
         const window = this.windows.get(`${answer.topic}/${answer.partition}`);
         if (window && windows.includes(window)) await this.#accept(window, answer);
@@ -244,13 +248,15 @@ export class TopicReader implements Intake {
       return;
     }
     const ours: FetchedRecord[] = [];
+    const now = this.#settings.clock.epochMs();
     for (const record of records) {
       if (record.offset < window.position) continue;
       const time = this.#settings.timeOf(record);
-      if (time) ours.push(withTime(record, time));
+      if (time) ours.push(withTime(time.dueAt > now ? detached(record) : record, time));
     }
     window.accept(ours, nextPosition);
-    window.end = end;
+    // After an answer without records, the next poll waits on the server, although the end is not reached.
+    window.end = nextPosition > 0 ? end : window.position;
   }
 
   /**
