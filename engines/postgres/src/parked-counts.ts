@@ -31,6 +31,7 @@ export class ParkedCounts {
   #dead = 0;
   #changes = 0;
   #folding: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(database: Database) {
     this.#database = database;
@@ -64,22 +65,27 @@ export class ParkedCounts {
     if (this.#changes >= changesMax) this.#foldSoon();
   }
 
-  /** Waits for the work in the background. */
+  /** Ends the work in the background. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#folding;
   }
 
   /** Adds the latest changes to the stored counts, so that queries read few rows. */
   async fold(): Promise<void> {
-    for (let rounds = 0; rounds < roundsMax; rounds++) {
+    for (let rounds = 0; rounds < roundsMax && !this.#isClosed; rounds++) {
       const folded = await this.#foldSome();
       this.#dead += folded;
       if (folded < foldMax) break;
     }
-    if (this.#dead < deadMax) return;
+    if (this.#dead < deadMax || this.#isClosed) return;
     this.#dead = 0;
-    // A query also reads deleted rows, and autovacuum runs only once a minute.
-    await this.#database.search('VACUUM {schema}.parked_count_delta, {schema}.parked_count', []);
+    // A query also reads deleted rows, and autovacuum runs only once a minute. To truncate the table would wait for
+    // those who park events.
+    await this.#database.search(
+      'VACUUM (TRUNCATE false) {schema}.parked_count_delta, {schema}.parked_count',
+      [],
+    );
   }
 
   async #foldSome(): Promise<number> {
