@@ -14,7 +14,7 @@ export interface ErrorNote {
   /**
    * A hash of the error type, the codes of the error and of its cause, an HTTP status, the source locations in the
    * stack, and the fixed words of the message. Errors that are thrown at the same place for the same reason have the
-   * same hash, also if their messages contain different numbers and names.
+   * same hash, also if their messages contain different numbers, names with a capital letter, or texts in quotes.
    */
   readonly fingerprint: string;
 }
@@ -93,13 +93,17 @@ function framesOf(stack: string): string {
   if (from < 0) return normalizeStack(stack);
   // The message is before the frames. Without it, errors with different messages share the result.
   const frames = stack.slice(from + 1, from + 1 + stackMax);
+  // In V8, `frames` keeps the whole stack in memory.
+  if (stack.length > 2 * stackMax) return normalizeStack(frames);
   return recentStacks.get(frames) ?? remember(recentStacks, frames, normalizeStack(frames));
 }
 
 /** HTTP clients put the status of a response on their errors. */
 function statusOf(error: unknown): number | undefined {
-  const status = property(error, 'status') ?? property(error, 'statusCode');
-  return typeof status === 'number' && status >= 100 && status <= 599 ? status : undefined;
+  const statuses = [property(error, 'status'), property(error, 'statusCode')];
+  return statuses.find((status) => typeof status === 'number' && status >= 100 && status <= 599) as
+    | number
+    | undefined;
 }
 
 function causeNotes(error: unknown, redact: (text: string) => string): CauseNote[] {

@@ -22,7 +22,7 @@ export function normalizeStack(stack: string): string {
 /**
  * Returns the words of a message that are the same each time, and leaves out values. Values are what stands in
  * quotes or brackets, and all words with digits, punctuation or capital letters: `Customer Anna has no order 17` becomes
- * `customer has no order`. The first word may have capital letters.
+ * `customer has no order`. The first word that is kept may have capital letters.
  */
 export function fixedWords(message: string): string {
   const words: string[] = [];

@@ -96,6 +96,9 @@ describe('an error, noted', () => {
     expect(new Set(failed.map((more) => thrown('the query failed', more))).size).toBe(5);
     expect(thrown('the query failed', { statusCode: 503 })).toBe(thrown('the query failed', { status: 503 }));
     expect(thrown('the query failed', { status: 'red' })).toBe(thrown('the query failed'));
+    expect(thrown('the query failed', { status: 'fail', statusCode: 503 })).toBe(
+      thrown('the query failed', { status: 503 }),
+    );
   });
 
   test('is told from others by its message, if there is nothing else', () => {
