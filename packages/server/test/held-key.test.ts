@@ -45,6 +45,8 @@ describe.each(frameworks)('an effect in the transaction of its key on $name', ({
   test.each([
     { status: 201 },
     { status: 99, headers: {}, body: '' },
+    { status: 201, headers: { etag: 5 }, body: '' },
+    { status: 201, headers: new Headers(), body: '' },
     { status: 201, headers: {}, body: {} },
     'done',
   ])('is undone when it returns %j, which is no response', async (made) => {

@@ -26,11 +26,19 @@ export function assertResponse(made: unknown): asserts made is PlainResponse {
   const { status, headers, body } = (made ?? {}) as Partial<Record<keyof PlainResponse, unknown>>;
   const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
   const isBody = body === null || typeof body === 'string' || body instanceof Uint8Array;
-  if (isStatus && isBody && typeof headers === 'object' && headers !== null) return;
+  if (isStatus && isBody && areHeaders(headers)) return;
   throw new OptionsError(
     'the response of commit',
     made,
     '{ status, headers, body }: a status from 200 to 599, an object of headers, and a text, bytes or null',
+  );
+}
+
+function areHeaders(headers: unknown): boolean {
+  if (typeof headers !== 'object' || headers === null || headers instanceof Headers) return false;
+  const isText = (value: unknown) => typeof value === 'string';
+  return Object.values(headers).every(
+    (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
   );
 }
 
