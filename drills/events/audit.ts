@@ -30,7 +30,8 @@ export async function audit(place: Place, log: string): Promise<Findings> {
   const kept = isBroker(place.engine) ? undefined : await effectsIn(place);
   const made = new Set((kept ?? record.effects).map(({ eventId }) => eventId));
   const again = record.effects.length - new Set(record.effects.map(({ eventId }) => eventId)).size;
-  const misplaced = disorder(lastOfEach(record.effects.filter(({ isSuperseded }) => !isSuperseded)));
+  const inTime = record.effects.filter(({ isSuperseded }) => !isSuperseded);
+  const misplaced = [...new Set([...disorder(firstOfEach(inTime)), ...disorder(lastOfEach(inTime))])];
   const byServer = place.engine === 'sqs' ? misplaced.filter(({ isRestarted }) => isRestarted).length : 0;
   const repeated = kept ? kept.length - made.size : record.effects.filter(({ isLate }) => isLate).length;
   return {
@@ -59,7 +60,7 @@ interface RecordedEffect extends Effect {
   readonly key: string;
   /** Its event was done before the handler began. */
   readonly isLate: boolean;
-  /** Another process had begun the event again before this effect: the lease of this handler was over, and it did not look. */
+  /** Another process had begun the event again before this effect: the lease of this handler was over. */
   readonly isSuperseded: boolean;
   /** The server was restarted before. */
   readonly isRestarted: boolean;
@@ -112,6 +113,11 @@ function assertSameKeys(effects: readonly RecordedEffect[]): void {
 
 function numbersBelow(end: number): number[] {
   return Array.from({ length: end }, (_, number) => number);
+}
+
+function firstOfEach<E extends Effect>(effects: readonly E[]): E[] {
+  const seen = new Set<string>();
+  return effects.filter(({ eventId }) => !seen.has(eventId) && seen.add(eventId));
 }
 
 /** An effect that is made again must still come before those of later events. */

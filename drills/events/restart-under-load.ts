@@ -30,7 +30,9 @@ export async function restartUnderLoad(
 }
 
 function refusedIn(refusals: readonly string[]): string {
-  return `${refusals.length} calls were refused, the last one with ${refusals.at(-1)}`;
+  return refusals.length === 0
+    ? 'no call was refused'
+    : `${refusals.length} calls were refused, the last one with ${refusals.at(-1)}`;
 }
 
 function must(holds: boolean, what: string): void {
