@@ -33,11 +33,12 @@ export async function take(
   topic: string,
   count: number,
   ms = 15_000,
+  leaseMs = 60_000,
 ): Promise<Delivery[]> {
   const taken: Delivery[] = [];
   const endsAt = systemClock.now() + ms;
   while (taken.length < count && systemClock.now() < endsAt) {
-    const request = { owner: 'w', limit: count - taken.length, leaseMs: 60_000 };
+    const request = { owner: 'w', limit: count - taken.length, leaseMs };
     taken.push(...(await broker.lease(topic, request)).deliveries);
     if (taken.length < count) await sleep(systemClock, 20);
   }
