@@ -246,8 +246,8 @@ function send<Response>(
 }
 
 /**
- * A large response arrives in many pieces, and the client library searches the piece of each field that it reads. With
- * all pieces joined into one, it reads the response in half the time.
+ * A large response arrives in many pieces, and the client library searches the piece of each field that it reads. So all
+ * pieces are joined into one before the library reads them.
  */
 function inOnePiece(connection: Connection): Connection {
   const send: Connection['send'] = (key, version, payload, parse, ...more) =>
