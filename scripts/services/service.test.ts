@@ -5,10 +5,13 @@ import net from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, test, vi } from 'vitest';
+import { freePort } from './free-port.ts';
 import { findPrograms } from './programs.ts';
 import { openRegistry } from './registry.ts';
 import { ownService, service, titled } from './service.ts';
 import { startOwn } from './start-service.ts';
+
+vi.mock('./free-port.ts', { spy: true });
 
 const shared = await service('redis');
 
@@ -42,6 +45,18 @@ describe.skipIf(shared.missing)(titled('services', shared), () => {
     await expect(startOwn('redis', { settings: { maxmemory: 'plenty' } })).rejects.toThrow(
       /redis-server did not start: .*maxmemory/s,
     );
+  });
+
+  test('start on another port, if somebody has just taken theirs', async () => {
+    const taken = net.createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as net.AddressInfo;
+    vi.mocked(freePort).mockResolvedValueOnce(port);
+    const server = await startOwn('redis');
+    if (server.missing !== undefined) throw new Error(server.missing);
+    expect(new URL(server.url).port).not.toBe(String(port));
+    await server.stop();
+    taken.close();
   });
 
   test('end with the process that started them, also when that is killed', async () => {

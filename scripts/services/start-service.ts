@@ -41,6 +41,8 @@ export interface StartOptions {
   readonly parent?: string;
 }
 
+const portTries = 3;
+
 /** The server that the environment names; else one of our own. */
 export async function findOrStart(name: ServiceName): Promise<Server | OwnServer | Missing> {
   const url = process.env[catalog[name].urlVariable];
@@ -57,7 +59,7 @@ export async function startOwn(name: ServiceName, options: StartOptions = {}): P
   if (found.missing !== undefined) {
     return { missing: `${name}: ${found.missing}, and ${recipe.urlVariable} is not set` };
   }
-  const { url, child } = await launch(recipe, found.programs, options);
+  const { url, child } = await launchOnFreePort(recipe, found.programs, options);
   return {
     url,
     get pid() {
@@ -71,6 +73,17 @@ export async function startOwn(name: ServiceName, options: StartOptions = {}): P
       await child.start();
     },
   };
+}
+
+/** Between the look for a free port and the start of the server, somebody else may take the port. */
+async function launchOnFreePort(...launched: Parameters<typeof launch>): ReturnType<typeof launch> {
+  for (let triesLeft = portTries; ; triesLeft--) {
+    try {
+      return await launch(...launched);
+    } catch (error) {
+      if (triesLeft === 1 || !/address already in use|eaddrinuse/i.test(String(error))) throw error;
+    }
+  }
 }
 
 async function launch(
