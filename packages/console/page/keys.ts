@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
 /** The list of shortcuts shows `says`. */
 export interface KeyAct {
@@ -48,10 +48,10 @@ export function startKeys(go: (path: string) => void): () => void {
   return () => document.removeEventListener('keydown', pressed);
 }
 
-/** The shortcuts work while the component is shown. */
+/** The shortcuts work while the component is shown, from its first frame on: a key that is shown is not ignored. */
 export function useKeys(acts: Readonly<Record<string, KeyAct>>): void {
   const names = Object.keys(acts).join(' ');
-  useEffect(() => {
+  useLayoutEffect(() => {
     keyActs.value = { ...keyActs.value, ...acts };
     return () => {
       const rest = { ...keyActs.value };

@@ -29,6 +29,7 @@ export function useAnswer<Name extends RouteName>(
   const [round, setRound] = useState(0);
   const asked = question && JSON.stringify(question);
   const last = useRef<string | undefined>(undefined);
+  const isAsking = useRef(false);
 
   useEffect(() => {
     if (asked === undefined) return;
@@ -40,6 +41,7 @@ export function useAnswer<Name extends RouteName>(
     }
     const slow = setTimeout(() => setSlow(true), slowMs);
     const { signal } = controller;
+    isAsking.current = true;
     ask(name, { ...(JSON.parse(asked) as Partial<Question<Name>>), signal })
       .then((given) => {
         setAnswer(() => given);
@@ -50,7 +52,9 @@ export function useAnswer<Name extends RouteName>(
       })
       .finally(() => {
         clearTimeout(slow);
-        if (!signal.aborted) setSlow(false);
+        if (signal.aborted) return;
+        isAsking.current = false;
+        setSlow(false);
       });
     return () => {
       clearTimeout(slow);
@@ -61,7 +65,8 @@ export function useAnswer<Name extends RouteName>(
   useEffect(() => {
     if (everyMs === 0) return;
     const timer = setInterval(() => {
-      if (!isHeld.peek() && !document.hidden) setRound((before) => before + 1);
+      // A new request would abort one that the server has not answered yet. A slow server would never answer.
+      if (!isAsking.current && !isHeld.peek() && !document.hidden) setRound((before) => before + 1);
     }, everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
