@@ -53,7 +53,7 @@ export class HeldChannel {
   async close(): Promise<void> {
     if (!this.isOpen) return;
     this.isOpen = false;
-    await this.channel.close().catch(() => {});
+    await this.#session.end(this.channel);
   }
 
   /**

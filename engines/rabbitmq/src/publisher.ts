@@ -60,8 +60,7 @@ export class Publisher {
   }
 
   async #open(): Promise<OpenChannel> {
-    const connection = await this.#session.connection();
-    const channel = await this.#session.within('open a channel', connection.createConfirmChannel());
+    const channel = await this.#session.openChannel((connection) => connection.createConfirmChannel());
     const open: OpenChannel = { channel, returned: new Set(), error: undefined };
     channel.on('error', (error) => {
       open.error = error;

@@ -208,10 +208,9 @@ export class QueueConsumer implements Intake {
 
   async #open(): Promise<void> {
     const { session, queue, restore, isOrdered } = this.#settings;
-    const connection = await session.connection();
     await restore();
     this.#isOrdered = await isOrdered();
-    const channel = await session.within('open a channel', connection.createChannel());
+    const channel = await session.openChannel((connection) => connection.createChannel());
     const held = new HeldChannel(channel, queue, session);
     channel.on('error', () => {}); // The event `close` follows each error.
     channel.on('close', () => this.#onClose(held));

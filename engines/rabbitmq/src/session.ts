@@ -1,4 +1,4 @@
-import { type Channel, type ChannelModel, connect, type Options } from 'amqplib';
+import { type Channel, type ChannelModel, connect, IllegalOperationError, type Options } from 'amqplib';
 import { type Clock, type Random, sleep, Timer } from 'holdfast';
 import { RabbitmqError } from './rabbitmq-errors.ts';
 
@@ -63,15 +63,34 @@ export class Session {
 
   /** Runs `work` on a new channel, because the server closes the channel when it refuses a request. */
   async withChannel<T>(work: (channel: Channel) => Promise<T>): Promise<T> {
-    const connection = await this.connection();
-    const channel = await this.within('open a channel', connection.createChannel());
+    const channel = await this.openChannel((connection) => connection.createChannel());
     // The failed call rejects with the same error, so the event can be ignored.
     channel.on('error', () => {});
     try {
       return await this.within('answer', work(channel));
     } finally {
-      await channel.close().catch(() => {});
+      await this.end(channel);
     }
+  }
+
+  async openChannel<C extends Channel>(open: (connection: ChannelModel) => Promise<C>): Promise<C> {
+    const opening = this.connection();
+    const connection = await opening;
+    try {
+      return await this.within('open a channel', open(connection));
+    } catch (error) {
+      // The server may close a new connection before `#watch` listens.
+      if (error instanceof IllegalOperationError && this.#opening === opening) this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  /** Closes a channel or a connection. Resolves also if the server does not answer. */
+  async end(open: Channel | ChannelModel): Promise<void> {
+    // If the connection is lost before the answer, the promise of the client library never settles.
+    const isClosed = new Promise<void>((resolve) => void open.once('close', resolve));
+    const isAnswered = open.close().catch(() => {});
+    await this.within('close', Promise.race([isAnswered, isClosed])).catch(() => {});
   }
 
   /** Rejects if `asked` is not settled within the timeout. `what` is the verb of the error message. */
@@ -106,7 +125,7 @@ export class Session {
   async close(): Promise<void> {
     this.#closing.abort();
     const connection = await this.#opening?.catch(() => undefined);
-    await connection?.close().catch(() => {});
+    if (connection) await this.end(connection);
   }
 
   async #open(): Promise<ChannelModel> {
@@ -117,7 +136,7 @@ export class Session {
       try {
         const made = await connect(server, { noDelay: true, timeout: timeoutMs, ...socket });
         this.#watch(made);
-        if (this.isClosed) await made.close();
+        if (this.isClosed) await this.end(made);
         return made;
       } catch (error) {
         errors.push(error);
