@@ -14,7 +14,8 @@ export interface ErrorNote {
   /**
    * A hash of the error type, the codes of the error and of its cause, an HTTP status, the source locations in the
    * stack, and the fixed words of the message. Errors that are thrown at the same place for the same reason have the
-   * same hash, also if their messages contain different numbers, names with a capital letter, or texts in quotes.
+   * same hash, also if their messages contain different numbers, texts in quotes, or names with a capital letter
+   * after the first word.
    */
   readonly fingerprint: string;
 }

@@ -47,6 +47,7 @@ describe.each(frameworks)('an effect in the transaction of its key on $name', ({
     { status: 99, headers: {}, body: '' },
     { status: 201, headers: { etag: 5 }, body: '' },
     { status: 201, headers: new Headers(), body: '' },
+    { status: 201, headers: new Map([['etag', '5']]), body: '' },
     { status: 201, headers: {}, body: {} },
     'done',
   ])('is undone when it returns %j, which is no response', async (made) => {

@@ -30,12 +30,13 @@ export function assertResponse(made: unknown): asserts made is PlainResponse {
   throw new OptionsError(
     'the response of commit',
     made,
-    '{ status, headers, body }: a status from 200 to 599, an object of headers, and a text, bytes or null',
+    '{ status, headers, body }: a status from 200 to 599, a plain object whose values are texts or lists of texts, and a text, bytes or null',
   );
 }
 
 function areHeaders(headers: unknown): boolean {
-  if (typeof headers !== 'object' || headers === null || headers instanceof Headers) return false;
+  // `Headers` and maps have no fields: their headers would be lost.
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers) return false;
   const isText = (value: unknown) => typeof value === 'string';
   return Object.values(headers).every(
     (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
